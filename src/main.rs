@@ -1,0 +1,3 @@
+//! The `tollgate` program: everything it does is in `tollgate::cli`.
+
+fn main() {}
