@@ -5,3 +5,4 @@
 
 // Core: synchronous, told the time, no I/O, no logging, no clock.
 pub mod time; // when: Timestamp, Duration, Clock
+pub mod size; // how much: Bytes, amounts left to the machine

@@ -12,6 +12,9 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(feature = "server")]
+mod document;
+
 /// A moment: microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Timestamp(u64);
@@ -278,7 +281,7 @@ impl System {
             let anchor_ns = self.boot_ns.load(Ordering::Acquire);
             let wall_us = self.wall_us.load(Ordering::Acquire);
             let slew_ppm = self.slew_ppm.load(Ordering::Acquire);
-            if before % 2 == 0 && self.sequence.load(Ordering::Acquire) == before {
+            if before.is_multiple_of(2) && self.sequence.load(Ordering::Acquire) == before {
                 // A reading taken before another thread moved the anchor stays at the anchor.
                 let elapsed_us = (boot_ns.saturating_sub(anchor_ns) / 1_000) as i64;
                 let slewed_us = elapsed_us + elapsed_us / 1_000 * slew_ppm / 1_000;
