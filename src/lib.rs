@@ -6,3 +6,21 @@
 // Core: synchronous, told the time, no I/O, no logging, no clock.
 pub mod time; // when: Timestamp, Duration, Clock
 pub mod size; // how much: Bytes, amounts left to the machine
+#[cfg(feature = "server")]
+mod engine; // what is remembered
+#[cfg(feature = "server")]
+mod commands; // argv to reply
+
+// Edges: sockets, files, tasks, logs. May use tokio.
+#[cfg(feature = "server")]
+mod telemetry; // logs
+#[cfg(feature = "server")]
+mod server; // the RESP listener
+
+// Assembly.
+#[cfg(feature = "server")]
+mod config; // every setting and its default
+#[cfg(feature = "server")]
+mod roles; // who is made of what
+#[cfg(feature = "server")]
+pub mod cli; // the command line

@@ -1,0 +1,16 @@
+//! `tollgate serve`: serve until told to stop.
+
+use crate::roles;
+
+use super::flags::SettingFlags;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let settings = arguments.settings.load()?;
+    roles::serve(&settings)
+}

@@ -1,0 +1,123 @@
+//! What must hold between settings, each of which is right by itself.
+
+use crate::server::HTTP_PORT_OFFSET;
+use crate::size::OrAuto;
+
+use super::{Error, Settings};
+
+pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
+    [addresses(settings), ports(settings), sizes(settings), spans(settings)]
+        .into_iter()
+        .flatten()
+        .next()
+        .map_or(Ok(()), |complaint| Err(Error::Relation(complaint)))
+}
+
+fn addresses(settings: &Settings) -> Option<String> {
+    settings.server.bind.is_empty().then(|| {
+        "server.bind is empty, so that nobody could connect: name an address such as 127.0.0.1"
+            .to_owned()
+    })
+}
+
+fn ports(settings: &Settings) -> Option<String> {
+    let server = &settings.server;
+    if !server.http.enabled || server.port == 0 {
+        return None;
+    }
+    match server.http.port {
+        OrAuto::Auto => server.port.checked_add(HTTP_PORT_OFFSET).is_none().then(|| {
+            format!(
+                "server.http.port is auto, which is server.port ({}) plus {HTTP_PORT_OFFSET} and \
+                 past 65535: name a port, or set server.http.enabled to false",
+                server.port
+            )
+        }),
+        OrAuto::Exactly(port) => (port == server.port).then(|| {
+            format!("server.http.port and server.port are both {port}: they need one each")
+        }),
+    }
+}
+
+fn sizes(settings: &Settings) -> Option<String> {
+    let server = &settings.server;
+    if server.request_bytes_max < server.bulk_bytes_max {
+        return Some(format!(
+            "server.request_bytes_max ({}) is less than server.bulk_bytes_max ({}), so that no \
+             argument of that size could arrive: raise the first or lower the second",
+            server.request_bytes_max, server.bulk_bytes_max
+        ));
+    }
+    let zero = [
+        ("server.bulk_bytes_max", server.bulk_bytes_max),
+        ("server.inline_bytes_max", server.inline_bytes_max),
+        ("server.output_bytes_max", server.output_bytes_max),
+        ("engine.key_bytes_max", settings.engine.key_bytes_max),
+        ("engine.value_bytes_max", settings.engine.value_bytes_max),
+    ]
+    .into_iter()
+    .find(|(_, size)| size.as_u64() == 0)?;
+    Some(format!("{} is 0, so that nothing would fit: write at least 1", zero.0))
+}
+
+fn spans(settings: &Settings) -> Option<String> {
+    let engine = &settings.engine;
+    if engine.expiry_period.is_zero() {
+        return Some("engine.expiry_period is 0, which never rests: write at least 1ms".to_owned());
+    }
+    (engine.expiry_budget >= engine.expiry_period).then(|| {
+        format!(
+            "engine.expiry_budget ({}) leaves nothing of engine.expiry_period ({}) for requests: \
+             make it shorter",
+            engine.expiry_budget, engine.expiry_period
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flag;
+
+    fn complaint(pairs: &[(&str, &str)]) -> String {
+        let flags: Vec<Flag> = pairs
+            .iter()
+            .map(|&(path, value)| Flag {
+                name: "--set".into(),
+                path: path.into(),
+                value: value.into(),
+            })
+            .collect();
+        Settings::load(None, [], &flags).map_or_else(|err| err.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused() {
+        let rows: [(&[(&str, &str)], &str); 7] = [
+            (&[("server.bind", "")], "server.bind is empty"),
+            (&[("server.port", "65000")], "server.http.port is auto"),
+            (&[("server.http.port", "6379")], "server.http.port and server.port are both 6379"),
+            (&[("server.request_bytes_max", "1mb")], "server.request_bytes_max (1mb) is less"),
+            (&[("engine.key_bytes_max", "0")], "engine.key_bytes_max is 0"),
+            (&[("engine.expiry_period", "0s")], "engine.expiry_period is 0"),
+            (&[("engine.expiry_budget", "100ms")], "engine.expiry_budget (100ms) leaves nothing"),
+        ];
+        for (pairs, beginning) in rows {
+            let complaint = complaint(pairs);
+            assert!(complaint.starts_with(beginning), "{pairs:?}: {complaint}");
+        }
+    }
+
+    #[test]
+    fn settings_at_their_bounds_are_taken() {
+        let rows: [&[(&str, &str)]; 4] = [
+            &[("server.port", "64535")],
+            &[("server.port", "65535"), ("server.http.enabled", "false")],
+            &[("server.port", "0"), ("server.http.port", "0")],
+            &[("server.request_bytes_max", "512mb")],
+        ];
+        for pairs in rows {
+            assert_eq!(complaint(pairs), "", "{pairs:?}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What is remembered: the keyspace.
+
+mod options;
+
+pub(crate) use options::Options;

@@ -1,0 +1,5 @@
+//! The RESP listener.
+
+mod options;
+
+pub(crate) use options::{HTTP_PORT_OFFSET, Options};

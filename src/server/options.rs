@@ -1,0 +1,114 @@
+//! The settings of the listeners: where they listen, and what one client may make grow.
+//!
+//! Defaults stand in `config/tollgate.yaml` and nowhere else.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::size::{Bytes, OrAuto};
+use crate::time::Duration;
+
+/// Where the HTTP port is left to us, it is this far above the RESP port.
+pub(crate) const HTTP_PORT_OFFSET: u16 = 1_000;
+
+/// The section `server`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Options {
+    /// Addresses to listen on for RESP; at least one.
+    pub(crate) bind: Vec<IpAddr>,
+    /// Port for RESP; 0 takes a free one.
+    pub(crate) port: u16,
+    /// The HTTP port: metrics and health.
+    pub(crate) http: HttpOptions,
+    /// What AUTH must say; empty asks nobody.
+    pub(crate) password: Password,
+    /// Refuse clients from other machines while there is no password.
+    pub(crate) protected_mode: bool,
+    /// Clients at one time; more are told so and closed.
+    pub(crate) connections_max: NonZeroUsize,
+    /// A client silent for this long is closed; zero waits for ever.
+    pub(crate) idle_timeout: Duration,
+    /// Period of TCP keepalive; zero turns it off.
+    pub(crate) keepalive: Duration,
+    /// Threads that serve clients.
+    pub(crate) workers: OrAuto<NonZeroUsize>,
+    /// Connections that the kernel holds until they are accepted.
+    pub(crate) backlog: u32,
+    /// All bytes of one request.
+    pub(crate) request_bytes_max: Bytes,
+    /// Arguments of one request, the command's name among them.
+    pub(crate) args_max: NonZeroUsize,
+    /// Bytes of one argument.
+    pub(crate) bulk_bytes_max: Bytes,
+    /// Bytes of a request typed as a line, and of the head of any other.
+    pub(crate) inline_bytes_max: Bytes,
+    /// Requests of one client answered in one turn; the rest wait for the next.
+    pub(crate) pipeline_max: NonZeroUsize,
+    /// Replies that a slow reader may pile up before it is closed.
+    pub(crate) output_bytes_max: Bytes,
+    /// How long a shutdown waits for replies under way.
+    pub(crate) drain_timeout: Duration,
+}
+
+/// The section `server.http`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HttpOptions {
+    /// Listen at all.
+    pub(crate) enabled: bool,
+    /// Address to listen on.
+    pub(crate) bind: IpAddr,
+    /// Port; auto is the RESP port plus 1000.
+    pub(crate) port: OrAuto<u16>,
+}
+
+/// A password that neither `Debug` nor `Serialize` tells.
+#[derive(Clone, Deserialize, Eq, PartialEq)]
+pub(crate) struct Password(String);
+
+impl Password {
+    /// What AUTH must say; `None` where nobody is asked.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        Some(self.0.as_str()).filter(|secret| !secret.is_empty())
+    }
+
+    fn shown(&self) -> &'static str {
+        if self.secret().is_some() { "***" } else { "" }
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shown())
+    }
+}
+
+impl Serialize for Password {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_is_never_shown() {
+        let password = Password("hunter2".into());
+        assert_eq!(password.secret(), Some("hunter2"));
+        assert_eq!(format!("{password:?}"), "\"***\"");
+        assert_eq!(serde_yaml::to_string(&password).expect("text"), "'***'\n");
+    }
+
+    #[test]
+    fn empty_password_asks_nobody() {
+        let password = Password(String::new());
+        assert_eq!(password.secret(), None);
+        assert_eq!(format!("{password:?}"), "\"\"");
+    }
+}
