@@ -4,4 +4,6 @@
 //! and enters them by their `mod.rs`. `tests/tidy.rs` proves it.
 
 // Core: synchronous, told the time, no I/O, no logging, no clock.
-pub mod time; // when: Timestamp, Duration, Clock
+#[cfg(feature = "server")]
+mod protocol;
+pub mod time; // when: Timestamp, Duration, Clock // the wire: RESP bytes to requests, replies to bytes
