@@ -7,13 +7,15 @@
 pub mod time; // when: Timestamp, Duration, Clock
 pub mod size; // how much: Bytes, amounts left to the machine
 #[cfg(feature = "server")]
-mod engine; // what is remembered
+mod protocol; // the wire: RESP bytes to requests, replies to bytes
 #[cfg(feature = "server")]
-mod commands; // argv to reply
+mod engine; // what is remembered: keyspace, values, expiry, memory
+#[cfg(feature = "server")]
+mod commands; // argv to reply: the table, the gate, the handlers
 
 // Edges: sockets, files, tasks, logs. May use tokio.
 #[cfg(feature = "server")]
-mod telemetry; // logs
+mod telemetry; // metric names, log setup
 #[cfg(feature = "server")]
 mod server; // the RESP listener
 

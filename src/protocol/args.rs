@@ -1,0 +1,169 @@
+//! Arguments of one request: slices of the buffer they arrived in, or of an owned copy.
+//!
+//! [`Args`] is two slices and free to copy. [`OwnedArgs`] outlives the buffer: a queued
+//! transaction, a call from a script.
+//!
+//! Invariant: no index panics; what is not there is `None`, or an empty [`Args`].
+
+use super::request::ProtocolError;
+
+/// A byte range of a buffer. Four-byte offsets keep a million arguments at 8 MB.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Span {
+    /// The same bytes once the first `bytes` of the buffer are gone.
+    pub(super) fn moved_back(self, bytes: u32) -> Self {
+        Self { start: self.start - bytes, end: self.end - bytes }
+    }
+
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+/// The name and arguments of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Args<'a> {
+    bytes: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Args<'a> {
+    /// `spans` must lie within `bytes`; one that does not reads as empty.
+    pub(super) fn new(bytes: &'a [u8], spans: &'a [Span]) -> Self {
+        Self { bytes, spans }
+    }
+
+    /// How many there are, the name included.
+    pub(crate) fn len(self) -> usize {
+        self.spans.len()
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.spans.is_empty()
+    }
+
+    pub(crate) fn get(self, index: usize) -> Option<&'a [u8]> {
+        self.spans.get(index).map(|span| span.of(self.bytes))
+    }
+
+    /// The first argument, as it was typed; empty only if there are none.
+    pub(crate) fn name(self) -> &'a [u8] {
+        self.get(0).unwrap_or_default()
+    }
+
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator {
+        self.spans.iter().map(move |span| span.of(self.bytes))
+    }
+
+    /// All from `index` on; empty past the end.
+    pub(crate) fn skip(self, index: usize) -> Self {
+        Self { spans: self.spans.get(index..).unwrap_or_default(), ..self }
+    }
+
+    /// The first `count`, or as many as there are.
+    pub(crate) fn take(self, count: usize) -> Self {
+        Self { spans: self.spans.get(..count).unwrap_or(self.spans), ..self }
+    }
+}
+
+impl std::fmt::Debug for Args<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter().map(|arg| arg.escape_ascii().to_string())).finish()
+    }
+}
+
+/// Arguments with a buffer of their own, reusable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnedArgs {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl OwnedArgs {
+    pub(crate) fn as_args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.spans)
+    }
+
+    /// Refuses what would not fit four-byte offsets.
+    pub(crate) fn push(&mut self, arg: &[u8]) -> Result<(), ProtocolError> {
+        let start = self.bytes.len() as u32;
+        let end = u32::try_from(self.bytes.len() + arg.len())
+            .map_err(|_| ProtocolError::RequestTooBig)?;
+        self.bytes.extend_from_slice(arg);
+        self.spans.push(Span { start, end });
+        Ok(())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Bytes held on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
+    }
+}
+
+impl From<Args<'_>> for OwnedArgs {
+    /// Copies; what came from one buffer always fits.
+    fn from(args: Args<'_>) -> Self {
+        let mut owned = Self {
+            bytes: Vec::with_capacity(args.iter().map(<[u8]>::len).sum()),
+            spans: Vec::with_capacity(args.len()),
+        };
+        for arg in args.iter() {
+            owned.push(arg).expect("one buffer's offsets fit, so do those of a part of it");
+        }
+        owned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(args: &[&[u8]]) -> OwnedArgs {
+        let mut owned = OwnedArgs::default();
+        for arg in args {
+            owned.push(arg).expect("small");
+        }
+        owned
+    }
+
+    #[test]
+    fn any_index_answers_without_panic() {
+        let owned = owned(&[b"SET", b"", b"value"]);
+        let args = owned.as_args();
+        assert_eq!((args.len(), args.is_empty(), args.name()), (3, false, &b"SET"[..]));
+        assert_eq!((args.get(1), args.get(2)), (Some(&b""[..]), Some(&b"value"[..])));
+        assert_eq!((args.get(3), args.get(usize::MAX)), (None, None));
+        assert!(args.skip(3).is_empty() && args.skip(usize::MAX).is_empty());
+        assert_eq!(args.skip(1).take(1).iter().collect::<Vec<_>>(), [b""]);
+        assert_eq!(args.take(usize::MAX).len(), 3);
+        assert_eq!(args.skip(9).name(), b"");
+        assert_eq!(format!("{args:?}"), r#"["SET", "", "value"]"#);
+    }
+
+    #[test]
+    fn copy_of_a_part_stands_alone() {
+        let mut first = owned(&[b"MSET", b"a", b"1", b"b", b"2"]);
+        let copy = OwnedArgs::from(first.as_args().skip(3));
+        first.clear();
+        assert!(first.as_args().is_empty());
+        assert_eq!(copy.as_args().iter().rev().collect::<Vec<_>>(), [b"2", b"b"]);
+        assert!(copy.heap_bytes() >= 2);
+    }
+
+    #[test]
+    fn spans_outside_the_buffer_read_as_empty() {
+        let spans = [Span { start: 2, end: 9 }, Span { start: 3, end: 1 }];
+        let args = Args::new(b"abc", &spans);
+        assert_eq!(args.iter().collect::<Vec<_>>(), [b"", b""]);
+    }
+}

@@ -1,0 +1,228 @@
+//! What a client is told when something is wrong; the only place that builds such text.
+//!
+//! One table: each kind of error is a variant under its text. The texts of standard commands are
+//! Redis's to the byte, because client libraries compare them; those of native commands name the
+//! argument and what it should have been.
+//!
+//! A text begins with a code in capitals, by which clients dispatch. It may hold what the client
+//! typed, so on the wire it is bytes; only `Display`, for logs and tests, replaces what is no
+//! UTF-8.
+
+use super::args::Args;
+use super::request::ProtocolError;
+use crate::time::ParseDurationError;
+use std::borrow::Cow;
+use std::fmt;
+use std::io::Write;
+
+/// An error reply.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum Error {
+    // What is wrong with the request.
+    /// The connection is closed after it.
+    #[error("ERR Protocol error: {0}")]
+    Protocol(#[from] ProtocolError),
+    #[error("{0}")]
+    UnknownCommand(Line),
+    #[error("{0}")]
+    UnknownSubcommand(Line),
+    /// Of a command in lower case, or of `container|subcommand`.
+    #[error("ERR wrong number of arguments for '{0}' command")]
+    WrongArity(Cow<'static, str>),
+    #[error("ERR syntax error")]
+    Syntax,
+    #[error("ERR value is not an integer or out of range")]
+    NotInteger,
+    #[error("ERR value is not a valid float")]
+    NotFloat,
+    #[error("ERR min or max is not a float")]
+    RangeNotFloat,
+    #[error("ERR value is out of range")]
+    OutOfRange,
+    #[error("ERR value is out of range, must be positive")]
+    NotPositive,
+    #[error("ERR index out of range")]
+    IndexOutOfRange,
+    #[error("ERR invalid cursor")]
+    InvalidCursor,
+    #[error("ERR invalid DB index")]
+    InvalidDb,
+    #[error("ERR DB index is out of range")]
+    DbOutOfRange,
+    /// Of the command named, in lower case.
+    #[error("ERR invalid expire time in '{0}' command")]
+    InvalidExpire(&'static str),
+    #[error("ERR Number of keys can't be negative")]
+    NegativeKeyCount,
+    #[error("ERR Number of keys can't be greater than number of args")]
+    TooManyKeys,
+
+    // What is wrong with the value under the key.
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
+    #[error("ERR no such key")]
+    NoSuchKey,
+    #[error("ERR hash value is not an integer")]
+    HashNotInteger,
+    #[error("ERR hash value is not a float")]
+    HashNotFloat,
+    #[error("ERR increment or decrement would overflow")]
+    IncrementOverflow,
+    #[error("ERR decrement would overflow")]
+    DecrementOverflow,
+    #[error("ERR increment would produce NaN or Infinity")]
+    IncrementNotFinite,
+    #[error("ERR resulting score is not a number (NaN)")]
+    ScoreNotNumber,
+
+    // Who asks.
+    #[error("NOAUTH Authentication required.")]
+    NoAuth,
+    #[error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+         HELLO AUTH <user> <pass> option can be used to authenticate the client and select the \
+         RESP protocol version at the same time"
+    )]
+    NoAuthHello,
+    #[error("WRONGPASS invalid username-password pair or user is disabled.")]
+    WrongPass,
+    #[error(
+        "ERR AUTH <password> called without any password configured for the default user. \
+         Are you sure your configuration is correct?"
+    )]
+    NoPassword,
+    #[error("NOPROTO unsupported protocol version")]
+    NoProto,
+    #[error("ERR Protocol version is not an integer or out of range")]
+    ProtocolNotInteger,
+
+    // Transactions, subscriptions, scripts.
+    #[error("ERR EXEC without MULTI")]
+    ExecWithoutMulti,
+    #[error("ERR DISCARD without MULTI")]
+    DiscardWithoutMulti,
+    #[error("ERR MULTI calls can not be nested")]
+    NestedMulti,
+    #[error("ERR WATCH inside MULTI is not allowed")]
+    WatchInMulti,
+    #[error("EXECABORT Transaction discarded because of previous errors.")]
+    ExecAborted,
+    /// The command named, in lower case, while only channels may be listened to.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    )]
+    OnlySubscribed(Cow<'static, str>),
+    #[error("NOSCRIPT No matching script. Please use EVAL.")]
+    NoScript,
+    #[error("ERR This Redis command is not allowed from script")]
+    NotInScript,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    )]
+    Busy,
+    #[error("NOTBUSY No scripts in execution right now.")]
+    NotBusy,
+    #[error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+         can either wait the script termination or kill the server in a hard way using the \
+         SHUTDOWN NOSAVE command."
+    )]
+    Unkillable,
+
+    // What the server cannot do, or not now.
+    #[error("OOM command not allowed when used memory > 'maxmemory'.")]
+    OutOfMemory,
+    #[error("ERR max number of clients reached")]
+    MaxClients,
+    #[error("ERR This instance has cluster support disabled")]
+    ClusterDisabled,
+    #[error("OVERLOADED try again later")]
+    Overloaded,
+
+    // Rooms' own.
+    /// A native command's argument, and what was expected of it.
+    #[error("ERR {name}: {expected}")]
+    Argument { name: &'static str, expected: Cow<'static, str> },
+    /// A message of the room that makes it; `code` in capitals.
+    #[error("{code} {text}")]
+    Text { code: &'static str, text: Cow<'static, str> },
+    /// A whole line, code included, that a script or another server made.
+    #[error("{0}")]
+    Raw(Line),
+}
+
+/// A line with bytes of the client's in it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Line(Vec<u8>);
+
+/// How much of an unknown command's name is shown, and how much of its arguments in all.
+const SHOWN_BYTES_MAX: usize = 128;
+
+impl Error {
+    /// Names the command as it was typed, and the beginning of its arguments.
+    pub(crate) fn unknown_command(request: Args<'_>) -> Self {
+        let mut args = Vec::new();
+        for arg in request.skip(1).iter() {
+            if args.len() >= SHOWN_BYTES_MAX {
+                break;
+            }
+            let shown = shown(arg, SHOWN_BYTES_MAX - args.len());
+            args.extend_from_slice(&[b"'", shown, b"' "].concat());
+        }
+        let name = shown(request.name(), SHOWN_BYTES_MAX);
+        let parts: [&[u8]; 4] =
+            [b"ERR unknown command '", name, b"', with args beginning with: ", &args];
+        Self::UnknownCommand(Line(parts.concat()))
+    }
+
+    /// `container` in capitals, `name` as it was typed.
+    pub(crate) fn unknown_subcommand(container: &str, name: &[u8]) -> Self {
+        let name = shown(name, SHOWN_BYTES_MAX);
+        let parts: [&[u8]; 5] =
+            [b"ERR unknown subcommand '", name, b"'. Try ", container.as_bytes(), b" HELP."];
+        Self::UnknownSubcommand(Line(parts.concat()))
+    }
+
+    /// An argument of a native command, with a fragment such as `expected a whole number`.
+    pub(crate) fn argument(name: &'static str, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self::Argument { name, expected: expected.into() }
+    }
+
+    /// An argument that should have been a span of time.
+    pub(crate) fn span(name: &'static str, err: ParseDurationError) -> Self {
+        Self::argument(name, err.to_string())
+    }
+
+    /// Any other error: `ERR` and a room's own words.
+    pub(crate) fn text(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Text { code: "ERR", text: text.into() }
+    }
+
+    /// A whole line, its code included, from elsewhere.
+    pub(crate) fn raw(line: impl Into<Vec<u8>>) -> Self {
+        Self::Raw(Line(line.into()))
+    }
+
+    /// Appends the text, without `-` and line end.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::UnknownCommand(line) | Self::UnknownSubcommand(line) | Self::Raw(line) => {
+                out.extend_from_slice(&line.0);
+            }
+            other => write!(out, "{other}").expect("a Vec takes all that is written"),
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// What Redis would show of it: up to a NUL, and at most `bytes_max`.
+fn shown(text: &[u8], bytes_max: usize) -> &[u8] {
+    let end = memchr::memchr(0, text).unwrap_or(text.len());
+    &text[..end.min(bytes_max)]
+}

@@ -1,0 +1,237 @@
+//! Replies, written by hand into the worker's output buffer.
+//!
+//! One method a kind of reply; where RESP2 has no such kind, the method writes what Redis writes
+//! there instead (a map as a flat array, a double as a bulk). A container's header comes first
+//! with its length; its elements follow as replies of their own.
+//!
+//! Invariant: simple strings and errors are one line whatever their text holds, or a client
+//! would read one reply as two.
+
+use super::error::Error;
+use super::float;
+
+/// Which protocol a connection speaks.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Resp {
+    #[default]
+    V2,
+    V3,
+}
+
+/// Where a reply begins in the output, to take it back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark(usize);
+
+/// Writes replies to one connection.
+#[derive(Debug)]
+pub(crate) struct Reply<'b> {
+    out: &'b mut Vec<u8>,
+    resp: Resp,
+}
+
+impl<'b> Reply<'b> {
+    pub(crate) fn new(out: &'b mut Vec<u8>, resp: Resp) -> Self {
+        Self { out, resp }
+    }
+
+    pub(crate) fn resp(&self) -> Resp {
+        self.resp
+    }
+
+    /// HELLO and RESET change it for what follows.
+    pub(crate) fn switch(&mut self, resp: Resp) {
+        self.resp = resp;
+    }
+
+    /// Bytes written so far, those of earlier replies included.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.out.len())
+    }
+
+    /// Takes back all that was written since `mark`.
+    pub(crate) fn truncate(&mut self, mark: Mark) {
+        self.out.truncate(mark.0);
+    }
+
+    /// What was written since `mark`.
+    pub(crate) fn since(&self, mark: Mark) -> &[u8] {
+        self.out.get(mark.0..).unwrap_or_default()
+    }
+
+    pub(crate) fn ok(&mut self) {
+        self.out.extend_from_slice(b"+OK\r\n");
+    }
+
+    pub(crate) fn simple(&mut self, text: impl AsRef<[u8]>) {
+        self.out.push(b'+');
+        self.line(text.as_ref());
+    }
+
+    pub(crate) fn error(&mut self, error: &Error) {
+        self.out.push(b'-');
+        let start = self.out.len();
+        error.write(self.out);
+        one_line(&mut self.out[start..]);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// An error whose whole text, the code included, comes from elsewhere: a script.
+    pub(crate) fn error_text(&mut self, text: impl AsRef<[u8]>) {
+        self.out.push(b'-');
+        self.line(text.as_ref());
+    }
+
+    #[inline]
+    pub(crate) fn integer(&mut self, value: i64) {
+        self.out.push(b':');
+        self.number(value);
+    }
+
+    /// An array of integers, the reply of every limiter command.
+    pub(crate) fn integers(&mut self, values: &[i64]) {
+        // A header and each element take at most 23 bytes: a sign, 20 characters, CR LF.
+        self.out.reserve((values.len() + 1) * 23);
+        self.array(values.len());
+        for value in values {
+            self.integer(*value);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        self.out.reserve(bytes.len() + 25);
+        self.header(b'$', bytes.len());
+        self.out.extend_from_slice(bytes);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer as text.
+    pub(crate) fn bulk_integer(&mut self, value: i64) {
+        self.bulk(itoa::Buffer::new().format(value));
+    }
+
+    /// A missing value.
+    pub(crate) fn null(&mut self) {
+        self.out.extend_from_slice(match self.resp {
+            Resp::V2 => b"$-1\r\n",
+            Resp::V3 => b"_\r\n",
+        });
+    }
+
+    /// A missing list of values: an aborted EXEC, a pop that timed out.
+    pub(crate) fn null_array(&mut self) {
+        self.out.extend_from_slice(match self.resp {
+            Resp::V2 => b"*-1\r\n",
+            Resp::V3 => b"_\r\n",
+        });
+    }
+
+    #[inline]
+    pub(crate) fn array(&mut self, elements: usize) {
+        self.header(b'*', elements);
+    }
+
+    /// `pairs` keys, each followed by its value.
+    pub(crate) fn map(&mut self, pairs: usize) {
+        match self.resp {
+            Resp::V2 => self.header(b'*', pairs * 2),
+            Resp::V3 => self.header(b'%', pairs),
+        }
+    }
+
+    pub(crate) fn set(&mut self, elements: usize) {
+        match self.resp {
+            Resp::V2 => self.header(b'*', elements),
+            Resp::V3 => self.header(b'~', elements),
+        }
+    }
+
+    /// What was not asked for: a message of a channel, an invalidation.
+    pub(crate) fn push(&mut self, elements: usize) {
+        match self.resp {
+            Resp::V2 => self.header(b'*', elements),
+            Resp::V3 => self.header(b'>', elements),
+        }
+    }
+
+    pub(crate) fn double(&mut self, value: f64) {
+        let text = float::Text::new(value);
+        match self.resp {
+            Resp::V2 => self.bulk(text.as_bytes()),
+            Resp::V3 => {
+                self.out.push(b',');
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    pub(crate) fn boolean(&mut self, value: bool) {
+        self.out.extend_from_slice(match (self.resp, value) {
+            (Resp::V2, false) => b":0\r\n",
+            (Resp::V2, true) => b":1\r\n",
+            (Resp::V3, false) => b"#f\r\n",
+            (Resp::V3, true) => b"#t\r\n",
+        });
+    }
+
+    /// Text for people.
+    pub(crate) fn verbatim(&mut self, text: impl AsRef<[u8]>) {
+        const FORMAT: &[u8] = b"txt:";
+        let text = text.as_ref();
+        match self.resp {
+            Resp::V2 => self.bulk(text),
+            Resp::V3 => {
+                self.header(b'=', FORMAT.len() + text.len());
+                self.out.extend_from_slice(FORMAT);
+                self.out.extend_from_slice(text);
+                self.out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// An integer of any size, given as its digits.
+    pub(crate) fn big_number(&mut self, digits: impl AsRef<[u8]>) {
+        match self.resp {
+            Resp::V2 => self.bulk(digits),
+            Resp::V3 => {
+                self.out.push(b'(');
+                self.line(digits.as_ref());
+            }
+        }
+    }
+
+    #[inline]
+    fn header(&mut self, kind: u8, length: usize) {
+        self.out.push(kind);
+        self.number(length as i64);
+    }
+
+    #[inline]
+    fn number(&mut self, value: i64) {
+        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn line(&mut self, text: &[u8]) {
+        let start = self.out.len();
+        self.out.extend_from_slice(text);
+        one_line(&mut self.out[start..]);
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn one_line(text: &mut [u8]) {
+    for byte in text.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')) {
+        *byte = b' ';
+    }
+}
