@@ -6,6 +6,7 @@
 // Core: synchronous, told the time, no I/O, no logging, no clock.
 pub mod time; // when: Timestamp, Duration, Clock
 pub mod size; // how much: Bytes, amounts left to the machine
+pub mod limit; // may this pass: Quota, Cost, Decision, the algorithms
 #[cfg(feature = "server")]
 mod protocol; // the wire: RESP bytes to requests, replies to bytes
 #[cfg(feature = "server")]

@@ -1,7 +1,7 @@
 //! The flags that change settings, shared by the subcommands that have settings.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config::{self, Error, Flag, Settings};
 
@@ -30,6 +30,10 @@ impl SettingFlags {
     /// The settings that these flags, their file and the environment make.
     pub(super) fn load(&self) -> Result<Settings, Error> {
         Settings::load(self.config.as_deref(), config::environment(), &self.flags())
+    }
+
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.config.as_deref()
     }
 
     fn flags(&self) -> Vec<Flag> {

@@ -1,6 +1,6 @@
 //! `tollgate serve`: serve until told to stop.
 
-use crate::roles;
+use crate::roles::{self, Listener};
 
 use super::flags::SettingFlags;
 
@@ -12,5 +12,5 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings.load()?;
-    roles::serve(&settings)
+    roles::serve(&settings, arguments.settings.file(), Listener::Commands)
 }

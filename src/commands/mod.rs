@@ -1,5 +1,42 @@
-//! Argv to reply: the commands.
+//! Argv to reply: the table of commands, the gate before them, and their handlers.
+//!
+//! Each family is a file with its handlers and, above them, their rows of the table (`spec.rs`).
+//! [`Worker`] answers requests one after another; what workers share is a [`Service`]; what
+//! commands need of the outside they ask of a [`Host`].
 
+mod call;
+mod client;
+mod command;
+mod connection;
+mod host;
+mod latency;
+mod limits;
 mod options;
+mod runtime;
+mod service;
+mod session;
+mod slowlog;
+mod spec;
+mod table;
+mod tally;
 
-pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions};
+pub(crate) use call::Worker;
+pub(crate) use host::{Facts, Host, Peer};
+pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
+pub(crate) use runtime::{Initial, Runtime};
+pub(crate) use service::Service;
+pub(crate) use session::{NO_COMMAND, Outcome, Replies, Session};
+pub(crate) use tally::{BUCKET_BOUNDS_NS, CommandCounts};
+
+use crate::engine::KeyHasher;
+use spec::Spec;
+
+/// Every family's rows. A new family is its file and a line here.
+const FAMILIES: &[&[Spec]] = &[
+    client::SPECS,
+    command::SPECS,
+    connection::SPECS,
+    latency::SPECS,
+    limits::SPECS,
+    slowlog::SPECS,
+];

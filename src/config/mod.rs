@@ -71,6 +71,29 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Every setting by its path, such as `server.port`, with its value as text.
+    pub(crate) fn flatten(&self) -> Vec<(String, String)> {
+        let mut flat = Vec::new();
+        let value = serde_yaml::to_value(self).expect("settings are maps, lists and text");
+        flatten_into(&mut flat, "", &value);
+        flat
+    }
+}
+
+fn flatten_into(flat: &mut Vec<(String, String)>, path: &str, value: &serde_yaml::Value) {
+    if let serde_yaml::Value::Mapping(mapping) = value {
+        for (key, value) in mapping {
+            let key = key.as_str().unwrap_or_default();
+            let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            flatten_into(flat, &path, value);
+        }
+        return;
+    }
+    let text = serde_yaml::to_string(value).expect("settings are maps, lists and text");
+    flat.push((path.to_owned(), text.trim().to_owned()));
+}
+
 /// The environment of this process; a name or value that is not UTF-8 is read as near as can be.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(|(name, value)| {

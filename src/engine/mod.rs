@@ -1,5 +1,279 @@
-//! What is remembered: the keyspace.
+//! What is remembered: the keyspace, its values, their expiry, and the memory they take.
+//!
+//! The keyspace is cut into shards, each under a lock of its own; the hash of a key alone picks
+//! its shard, whichever database it is in. [`Engine::transact`] is the one way in: it locks the
+//! shards of the keys that a request names in ascending order, so two transactions never wait
+//! for each other in a circle, and hands out a [`View`] of them at one moment.
+//!
+//! Invariants: time inside a shard never goes back; keys and values change only in `shard.rs`;
+//! nothing waits for I/O while a shard is locked.
 
+mod effect;
+mod evict;
+mod key;
 mod options;
+mod shard;
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+mod view;
 
-pub(crate) use options::Options;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+pub(crate) use effect::{Change, Effect};
+pub(crate) use key::{Key, KeyHasher, KeyRef};
+pub(crate) use options::{MemoryPolicy, Options};
+pub(crate) use shard::{Expires, Kept};
+pub(crate) use value::{DecodeError, Value};
+pub(crate) use view::{Cursor, Found, View};
+
+use crate::protocol::Error;
+use crate::time::Timestamp;
+use shard::Shard;
+use view::Guards;
+
+/// Databases that SELECT can choose from.
+pub(crate) const DATABASES: usize = 16;
+
+/// Slots that one step of the sweep looks at under one lock: some tens of microseconds.
+const SWEEP_SLOTS_MAX: usize = 2_048;
+
+/// A new key would not fit under the memory bound.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the memory bound is reached")]
+pub(crate) struct OutOfMemory;
+
+/// Which shards a transaction locks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope<'k> {
+    /// Those of these keys.
+    Keys(&'k [KeyRef<'k>]),
+    /// One, by its number.
+    Shard(usize),
+    All,
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    hasher: KeyHasher,
+    /// What all entries are charged; lags by at most what the shards have not yet handed over.
+    used_bytes: AtomicUsize,
+    /// Zero for no bound.
+    memory_max: AtomicUsize,
+    policy: std::sync::atomic::AtomicU8,
+    /// Where the sweep and the eviction go on.
+    sweeping: AtomicUsize,
+    evicting: AtomicU64,
+}
+
+/// What the engine has counted and holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stats {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) expired: u64,
+    pub(crate) evicted: u64,
+    /// Decisions on keys.
+    pub(crate) allowed: u64,
+    pub(crate) denied: u64,
+    pub(crate) used_bytes: usize,
+    pub(crate) databases: [DatabaseStats; DATABASES],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DatabaseStats {
+    pub(crate) keys: usize,
+    pub(crate) expiring: usize,
+}
+
+impl Engine {
+    /// `seed` makes key hashes unpredictable from outside; `shards` is a power of two.
+    pub(crate) fn new(shards: usize, seed: u64) -> Self {
+        debug_assert!(shards.is_power_of_two());
+        Self {
+            shards: (0..shards).map(|_| CachePadded::default()).collect(),
+            hasher: KeyHasher::new(seed),
+            used_bytes: AtomicUsize::new(0),
+            memory_max: AtomicUsize::new(0),
+            policy: std::sync::atomic::AtomicU8::new(MemoryPolicy::NoEviction as u8),
+            sweeping: AtomicUsize::new(0),
+            evicting: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> KeyRef<'a> {
+        self.hasher.key(bytes)
+    }
+
+    /// Runs `f` over the locked shards at one moment that is never before any that these
+    /// shards have seen.
+    #[inline]
+    pub(crate) fn transact<R>(
+        &self,
+        scope: Scope<'_>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> R {
+        let mut guards = self.lock(scope);
+        let mut latest = now;
+        for (_, shard) in &guards {
+            latest = latest.max(shard.latest);
+        }
+        let mut bytes_before = 0;
+        for (_, shard) in &mut guards {
+            shard.latest = latest;
+            bytes_before += shard.bytes();
+        }
+        let mut view = View { engine: self, guards, now: latest, db };
+        let result = f(&mut view);
+        let bytes_after: usize = view.guards.iter().map(|(_, shard)| shard.bytes()).sum();
+        self.account(bytes_before, bytes_after);
+        result
+    }
+
+    fn lock(&self, scope: Scope<'_>) -> Guards<'_> {
+        match scope {
+            Scope::Keys([key]) => self.lock_one(self.shard_of(*key)),
+            Scope::Keys(keys) => {
+                let mut numbers: SmallVec<[usize; 16]> =
+                    keys.iter().map(|key| self.shard_of(*key)).collect();
+                numbers.sort_unstable();
+                numbers.dedup();
+                numbers.into_iter().map(|number| (number, self.shards[number].lock())).collect()
+            }
+            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number),
+            Scope::Shard(_) => Guards::new(),
+            Scope::All => {
+                self.shards.iter().enumerate().map(|(at, shard)| (at, shard.lock())).collect()
+            }
+        }
+    }
+
+    fn lock_one(&self, number: usize) -> Guards<'_> {
+        let mut guards = Guards::new();
+        guards.push((number, self.shards[number].lock()));
+        guards
+    }
+
+    fn shard_of(&self, key: KeyRef<'_>) -> usize {
+        key.shard_bits() & (self.shards.len() - 1)
+    }
+
+    /// The first position after a shard; `None` after the last one.
+    fn cursor_after(&self, shard: usize) -> Option<Cursor> {
+        (shard + 1 < self.shards.len()).then(|| Cursor::new(shard + 1, 0))
+    }
+
+    /// Only what changed by more than nothing is written: the sum is on a line of memory that
+    /// every worker reads.
+    fn account(&self, before: usize, after: usize) {
+        if before != after {
+            self.used_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        }
+    }
+
+    /// What all entries are charged against the memory bound.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn memory_max(&self) -> usize {
+        self.memory_max.load(Ordering::Relaxed)
+    }
+
+    /// Zero for no bound.
+    pub(crate) fn set_memory_max(&self, bytes: usize) {
+        self.memory_max.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether the memory bound is reached.
+    pub(crate) fn is_full(&self) -> bool {
+        let max = self.memory_max();
+        max != 0 && self.used_bytes() >= max
+    }
+
+    /// Whether memory is so far over its bound (by a sixteenth) that even live limiters must
+    /// not grow. Between the two bounds only new keys are refused.
+    pub(crate) fn is_overfull(&self) -> bool {
+        let max = self.memory_max();
+        max != 0 && self.used_bytes() >= max + max / 16
+    }
+
+    fn room_for_a_key(&self) -> Result<(), OutOfMemory> {
+        if self.is_full() { Err(OutOfMemory) } else { Ok(()) }
+    }
+
+    /// One bounded step of the sweep for expired keys. Returns whether it ended a lap over the
+    /// whole keyspace: the caller goes on until then, or until its budget is spent.
+    pub(crate) fn sweep(&self, now: Timestamp) -> bool {
+        let number = self.sweeping.load(Ordering::Relaxed) & (self.shards.len() - 1);
+        let mut shard = self.shards[number].lock();
+        let before = shard.bytes();
+        let now = now.max(shard.latest);
+        let done = shard.sweep(now, SWEEP_SLOTS_MAX);
+        let after = shard.bytes();
+        drop(shard);
+        self.account(before, after);
+        if done {
+            self.sweeping.store(number + 1, Ordering::Relaxed);
+        }
+        done && number + 1 == self.shards.len()
+    }
+
+    /// Begins to collect the effects of every change.
+    pub(crate) fn listen(&self) {
+        for shard in &self.shards {
+            shard.lock().effects.listen();
+        }
+    }
+
+    /// The effects of one shard since the last call, in the order in which they happened.
+    pub(crate) fn drain_effects(&self, shard: usize) -> Vec<Effect> {
+        self.shards.get(shard).map(|shard| shard.lock().effects.drain()).unwrap_or_default()
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Visits every shard in turn; each is consistent in itself.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            stats.hits += shard.counts.hits;
+            stats.misses += shard.counts.misses;
+            stats.expired += shard.counts.expired;
+            stats.evicted += shard.counts.evicted;
+            stats.allowed += shard.counts.allowed;
+            stats.denied += shard.counts.denied;
+            stats.used_bytes += shard.bytes();
+            for (db, database) in stats.databases.iter_mut().enumerate() {
+                if let Some(table) = shard.table(db) {
+                    database.keys += table.len();
+                    database.expiring += table.expiring();
+                }
+            }
+        }
+        stats
+    }
+
+    pub(crate) fn reset_stats(&self) {
+        for shard in &self.shards {
+            shard.lock().counts = shard::Counts::default();
+        }
+    }
+}

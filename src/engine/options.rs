@@ -54,6 +54,10 @@ pub(crate) struct Shards(u32);
 impl Shards {
     /// More shards than this cost memory and bring no speed on any machine we know.
     pub(crate) const MAX: u32 = 4_096;
+
+    pub(crate) const fn number(self) -> usize {
+        self.0 as usize
+    }
 }
 
 impl TryFrom<u32> for Shards {

@@ -14,6 +14,7 @@ mod args;
 mod error;
 mod float;
 mod inline;
+mod native;
 mod number;
 mod reply;
 mod request;

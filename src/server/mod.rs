@@ -1,5 +1,92 @@
-//! The RESP listener.
+//! The RESP listener: sockets, connections, and the life of the server around them.
+//!
+//! Knows no command: it scans requests, hands them to `commands` and sends the replies. It
+//! stops gracefully: on SIGTERM, SIGINT or SHUTDOWN it accepts no more, lets every connection
+//! finish what it has begun, and after `drain_timeout` ends what is left.
 
+mod answer;
+mod connection;
+mod house;
+mod hub;
+mod listen;
 mod options;
+mod peer;
+mod process;
 
+use std::io;
+use std::sync::Arc;
+
+use socket2::Socket;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+pub(crate) use hub::{ConnectionCounts, Hub, Identity};
+pub(crate) use listen::{Error, Manner, bind, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
+pub(crate) use process::memory_limit_bytes;
+
+use crate::time::Duration;
+pub(crate) use house::HouseOptions;
+use listen::Workers;
+
+/// What runs a server besides its hub.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) sockets: Vec<Socket>,
+    pub(crate) manner: Manner,
+    pub(crate) house: HouseOptions,
+    pub(crate) drain_timeout: Duration,
+}
+
+/// Serves until asked to stop, on the calling thread's runtime and the workers' own.
+pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<(), Error> {
+    let workers = Arc::new(Workers::start(&hub, &plan.manner)?);
+    let mut accepting = JoinSet::new();
+    for socket in plan.sockets {
+        let listener = listener(socket)?;
+        let (hub, workers) = (Arc::clone(&hub), Arc::clone(&workers));
+        accepting.spawn(listen::accept(listener, hub, workers, plan.manner.keepalive));
+    }
+    let house = tokio::spawn(house::keep(Arc::clone(&hub), plan.house));
+    hub.stopped().await;
+    info!(connections = hub.connected(), "stopping: finishing what has begun");
+    accepting.shutdown().await;
+    drain(&hub, plan.drain_timeout).await;
+    house.abort();
+    if let Some(workers) = Arc::into_inner(workers) {
+        workers.join();
+    }
+    info!("stopped");
+    Ok(())
+}
+
+async fn drain(hub: &Hub, timeout: Duration) {
+    /// How often the remaining connections are counted.
+    const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
+    hub.drain();
+    let done = async {
+        while hub.connected() > 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    if tokio::time::timeout(timeout.as_std(), done).await.is_err() {
+        let connections = hub.kill_all();
+        warn!(connections, "ended connections that did not finish in time");
+    }
+}
+
+fn listener(socket: Socket) -> Result<TcpListener, Error> {
+    TcpListener::from_std(socket.into()).map_err(Error::Thread)
+}
+
+/// Resolves on the first SIGTERM or SIGINT.
+pub(crate) async fn signalled() -> io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    })
+}

@@ -1,0 +1,290 @@
+//! One call: from a request's words to its reply, through one gate.
+//!
+//! Every command passes the same checks in the same order (known, arity, authentication, memory,
+//! key length), is counted in one place, and gets at state only through [`Ground::transact`].
+//! A [`Worker`] belongs to one thread and answers whole batches: it reads the clock when a batch
+//! begins and ends, and again after a command that may take long.
+
+use std::sync::Arc;
+
+use super::host::Host;
+use super::service::Service;
+use super::session::{Outcome, Replies, Session};
+use super::spec::{Flags, Handler, KeyList, Keys, Spec};
+use super::tally::Tally;
+use crate::engine::{Engine, Scope, View};
+use crate::protocol::{Args, Error, Reply};
+use crate::time::{Clock, Timestamp};
+
+/// After so many requests of one batch the clock is read again.
+const CLOCK_EVERY: u32 = 256;
+
+/// A request with more words than this is timed by itself.
+const WORDS_QUICK_MAX: usize = 1_000;
+
+/// What a handler without keys works with.
+pub(crate) struct Call<'c, 'h> {
+    pub(crate) service: &'c Service,
+    pub(crate) session: &'c mut Session,
+    pub(crate) host: &'h dyn Host,
+    pub(crate) args: Args<'c>,
+    pub(crate) now: Timestamp,
+}
+
+/// What the plan of a command reads: its words, and its keys already hashed.
+pub(crate) struct Request<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) args: Args<'a>,
+    pub(crate) keys: KeyList<'a>,
+    pub(crate) db: usize,
+    /// The moment of the batch; the transaction's own may be a little later.
+    pub(crate) now: Timestamp,
+    everything: bool,
+}
+
+impl<'a> Request<'a> {
+    /// The word at this place; the name stands at 0. Arity has promised that it is there.
+    pub(crate) fn word(&self, place: usize) -> &'a [u8] {
+        self.args.get(place).unwrap_or_default()
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        if self.everything { Scope::All } else { Scope::Keys(&self.keys) }
+    }
+}
+
+/// Where a command meets state: it locks for itself, or runs inside a transaction.
+pub(crate) enum Ground<'g, 'e> {
+    Lock(&'g Engine),
+    /// Of EXEC, a script, or a test: the shards are locked already.
+    Within(&'g mut View<'e>),
+}
+
+impl Ground<'_, '_> {
+    /// Runs `f` over the shards of the request's keys, in its database.
+    pub(crate) fn transact<R>(
+        self,
+        request: &Request<'_>,
+        f: impl FnOnce(&mut View<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match self {
+            Self::Lock(engine) => engine.transact(request.scope(), request.db, request.now, f),
+            Self::Within(view) => {
+                view.select(request.db);
+                f(view)
+            }
+        }
+    }
+
+    /// Runs `f` over other shards than those of the request's keys.
+    pub(crate) fn transact_over<R>(
+        &mut self,
+        scope: Scope<'_>,
+        request: &Request<'_>,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> R {
+        match self {
+            Self::Lock(engine) => engine.transact(scope, request.db, request.now, f),
+            Self::Within(view) => {
+                view.select(request.db);
+                f(view)
+            }
+        }
+    }
+}
+
+/// Answers the requests of one thread's connections.
+pub(crate) struct Worker {
+    service: Arc<Service>,
+    tally: Arc<Tally>,
+    clock: Clock,
+    now: Timestamp,
+    batch: Batch,
+}
+
+/// The batch being answered: when it began, and which commands share its time.
+#[derive(Default)]
+struct Batch {
+    began: Timestamp,
+    calls: u32,
+    /// Command numbers in order, repeats joined.
+    runs: Vec<(u16, u32)>,
+}
+
+impl Worker {
+    pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
+        let tally = service.new_tally();
+        let now = clock.now();
+        Self { service, tally, clock, now, batch: Batch::default() }
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    pub(crate) fn begin(&mut self) -> Timestamp {
+        self.now = self.clock.now();
+        self.batch.began = self.now;
+        self.batch.calls = 0;
+        self.batch.runs.clear();
+        self.now
+    }
+
+    /// Shares the time of the batch among its commands.
+    pub(crate) fn end(&mut self) {
+        self.settle(self.clock.now());
+    }
+
+    fn settle(&mut self, now: Timestamp) {
+        let calls: u32 = self.batch.runs.iter().map(|(_, count)| count).sum();
+        if calls > 0 {
+            let nanos_each = now.since(self.batch.began).as_micros() * 1_000 / u64::from(calls);
+            for (number, count) in self.batch.runs.drain(..) {
+                self.tally.command(number).answered(u64::from(count), nanos_each);
+            }
+        }
+        self.now = now;
+        self.batch.began = now;
+    }
+
+    /// Answers one request into `out`.
+    pub(crate) fn call(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        args: Args<'_>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        self.batch.calls += 1;
+        if self.batch.calls.is_multiple_of(CLOCK_EVERY) {
+            self.settle(self.clock.now());
+        }
+        let skipped = session.replies == Replies::SkipNext;
+        if skipped {
+            session.replies = Replies::On;
+        }
+        let mark = out.len();
+        let mut reply = Reply::new(out, session.resp);
+        let outcome = self.dispatch(session, host, args, &mut reply);
+        match outcome {
+            Outcome::Close => Outcome::Close,
+            Outcome::Silent => Outcome::Silent,
+            Outcome::Reply if skipped || session.replies == Replies::Off => {
+                out.truncate(mark);
+                Outcome::Silent
+            }
+            Outcome::Reply => Outcome::Reply,
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Outcome {
+        let Some((number, spec)) = self.service.table().find(args.name()) else {
+            return self.refuse(&unknown(session, args), reply);
+        };
+        session.last_command = number;
+        if let Err(error) = self.gate(session, spec, args) {
+            self.tally.command(number).rejected();
+            return self.refuse(&error, reply);
+        }
+        let alone = spec.flags.has(Flags::SLOW)
+            || args.len() > WORDS_QUICK_MAX
+            || self.service.runtime().times_every_command();
+        if alone {
+            self.settle(self.clock.now());
+        }
+        match self.batch.runs.last_mut() {
+            Some((last, count)) if *last == number => *count += 1,
+            _ => self.batch.runs.push((number, 1)),
+        }
+        let result = self.run(session, host, (spec, args), reply);
+        if alone {
+            let began = self.batch.began;
+            self.settle(self.clock.now());
+            self.service.note_duration(session, host, args, (began, self.now));
+        }
+        match result {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.tally.command(number).failed();
+                self.refuse(&error, reply)
+            }
+        }
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        host: &dyn Host,
+        (spec, args): (&'static Spec, Args<'_>),
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome, Error> {
+        let (keys, handler) = match spec.handler {
+            Handler::Parent => {
+                let sub = self.service.table().subcommand(spec, args)?;
+                (sub.keys, sub.handler)
+            }
+            handler => (spec.keys, handler),
+        };
+        match handler {
+            Handler::Plain(answer) => {
+                let service = &self.service;
+                answer(&mut Call { service, session, host, args, now: self.now }, reply)
+            }
+            Handler::Keyed(answer) => {
+                let request = self.request(session, keys, args)?;
+                answer(&request, Ground::Lock(self.service.engine()), reply)?;
+                Ok(Outcome::Reply)
+            }
+            Handler::Parent => Err(Error::Syntax),
+        }
+    }
+
+    fn request<'a>(
+        &'a self,
+        session: &Session,
+        keys: Keys,
+        args: Args<'a>,
+    ) -> Result<Request<'a>, Error> {
+        let service: &Service = &self.service;
+        let mut list = KeyList::new();
+        for place in keys.places(args.len()) {
+            let bytes = args.get(place).unwrap_or_default();
+            service.check_key_length(bytes)?;
+            list.push(service.engine().key(bytes));
+        }
+        let everything = keys == Keys::All;
+        Ok(Request { service, args, keys: list, db: session.db, now: self.now, everything })
+    }
+
+    /// What every command passes before it is carried out.
+    fn gate(&self, session: &Session, spec: &Spec, args: Args<'_>) -> Result<(), Error> {
+        if !spec.arity.allows(args.len()) {
+            return Err(Error::wrong_arity(spec.name));
+        }
+        if !session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
+            return Err(Error::NoAuth);
+        }
+        let engine = self.service.engine();
+        if spec.flags.has(Flags::DENYOOM) && engine.is_full() && !engine.make_room(self.now) {
+            return Err(Error::OutOfMemory);
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, error: &Error, reply: &mut Reply<'_>) -> Outcome {
+        self.tally.error(error);
+        reply.error(error);
+        Outcome::Reply
+    }
+}
+
+fn unknown(session: &Session, args: Args<'_>) -> Error {
+    // Before a password is given, nobody learns which commands exist.
+    if session.authenticated { Error::unknown_command(args) } else { Error::NoAuth }
+}

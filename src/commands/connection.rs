@@ -1,0 +1,197 @@
+//! Commands about the connection itself: PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
+
+use super::call::Call;
+use super::session::Outcome;
+use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
+use crate::engine::DATABASES;
+use crate::protocol::{Error, Reply, Resp, parse_i64};
+
+type Answer = Result<Outcome, Error>;
+
+/// The version of Redis whose behaviour is followed, and that clients may ask for.
+pub(super) const REDIS_VERSION: &str = "7.2.4";
+
+const fn spec(
+    name: &'static str,
+    arity: Arity,
+    flags: Flags,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    Spec {
+        name,
+        arity,
+        keys: Keys::None,
+        flags,
+        group: Group::Connection,
+        since,
+        complexity: "O(1)",
+        summary,
+        subcommands: &[],
+        handler: Handler::Parent,
+    }
+}
+
+const ALWAYS: Flags = Flags::NOSCRIPT
+    .and(Flags::LOADING)
+    .and(Flags::STALE)
+    .and(Flags::FAST)
+    .and(Flags::NO_AUTH)
+    .and(Flags::ALLOW_BUSY);
+
+const QUICK: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
+
+pub(super) const SPECS: &[Spec] = &[
+    Spec {
+        handler: Handler::Plain(auth),
+        ..spec("AUTH", Arity::at_least(2), ALWAYS, "1.0.0", "Authenticate the connection.")
+    },
+    Spec {
+        handler: Handler::Plain(echo),
+        ..spec("ECHO", Arity::exactly(2), QUICK, "1.0.0", "Return the given string.")
+    },
+    Spec {
+        handler: Handler::Plain(hello),
+        ..spec("HELLO", Arity::at_least(1), ALWAYS, "6.0.0", "Choose the protocol version.")
+    },
+    Spec {
+        handler: Handler::Plain(ping),
+        ..spec("PING", Arity::at_least(1), Flags::FAST, "1.0.0", "Ask whether the server answers.")
+    },
+    Spec {
+        handler: Handler::Plain(quit),
+        ..spec("QUIT", Arity::at_least(1), ALWAYS, "1.0.0", "Close the connection.")
+    },
+    Spec {
+        handler: Handler::Plain(reset),
+        ..spec("RESET", Arity::exactly(1), ALWAYS, "6.2.0", "Make the connection as new.")
+    },
+    Spec {
+        handler: Handler::Plain(select),
+        ..spec("SELECT", Arity::exactly(2), QUICK, "1.0.0", "Choose the database.")
+    },
+];
+
+fn ping(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    match call.args.len() {
+        1 => reply.simple("PONG"),
+        2 => reply.bulk(call.args.get(1).unwrap_or_default()),
+        _ => return Err(Error::wrong_arity("PING")),
+    }
+    Ok(Outcome::Reply)
+}
+
+fn echo(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.bulk(call.args.get(1).unwrap_or_default());
+    Ok(Outcome::Reply)
+}
+
+fn quit(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.ok();
+    Ok(Outcome::Close)
+}
+
+fn reset(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    call.session.reset(!call.service.runtime().has_password());
+    reply.switch(call.session.resp);
+    reply.simple("RESET");
+    Ok(Outcome::Reply)
+}
+
+fn select(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let db = parse_i64(call.args.get(1).unwrap_or_default()).ok_or(Error::NotInteger)?;
+    call.session.db = database(db)?;
+    call.session.changed = true;
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+pub(super) fn database(number: i64) -> Result<usize, Error> {
+    usize::try_from(number).ok().filter(|db| *db < DATABASES).ok_or(Error::DbOutOfRange)
+}
+
+fn auth(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let word = |place| call.args.get(place).unwrap_or_default();
+    match call.args.len() {
+        2 if !call.service.runtime().has_password() => return Err(Error::NoPassword),
+        2 => log_in(call, b"default", word(1))?,
+        3 => log_in(call, word(1), word(2))?,
+        _ => return Err(Error::Syntax),
+    }
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+/// The only user is `default`; where no password is set, it has any.
+fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Result<(), Error> {
+    let runtime = call.service.runtime();
+    if user != b"default" || (runtime.has_password() && !runtime.password_matches(password)) {
+        return Err(Error::WrongPass);
+    }
+    call.session.authenticated = true;
+    Ok(())
+}
+
+/// HELLO [protover [AUTH username password] [SETNAME clientname]]
+fn hello(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let word = |place: usize| call.args.get(place);
+    let resp = match word(1).map(|word| parse_i64(word).ok_or(Error::ProtocolNotInteger)) {
+        None => call.session.resp,
+        Some(Ok(2)) => Resp::V2,
+        Some(Ok(3)) => Resp::V3,
+        Some(Ok(_)) => return Err(Error::NoProto),
+        Some(Err(error)) => return Err(error),
+    };
+    let (mut login, mut name) = (None, None);
+    let mut at = 2;
+    while let Some(option) = word(at) {
+        if option.eq_ignore_ascii_case(b"AUTH")
+            && let (Some(user), Some(password)) = (word(at + 1), word(at + 2))
+        {
+            login = Some((user, password));
+            at += 3;
+        } else if option.eq_ignore_ascii_case(b"SETNAME")
+            && let Some(given) = word(at + 1)
+        {
+            name = Some(super::client::checked_name(given)?);
+            at += 2;
+        } else {
+            return Err(Error::hello_option(option));
+        }
+    }
+    if let Some((user, password)) = login {
+        log_in(call, user, password)?;
+    }
+    if !call.session.authenticated {
+        return Err(Error::NoAuthHello);
+    }
+    if let Some(name) = name {
+        call.session.name = name.into();
+    }
+    call.session.resp = resp;
+    call.session.changed = true;
+    reply.switch(resp);
+    greeting(call, reply);
+    Ok(Outcome::Reply)
+}
+
+fn greeting(call: &Call<'_, '_>, reply: &mut Reply<'_>) {
+    reply.map(7);
+    for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    reply.bulk("proto");
+    reply.integer(match call.session.resp {
+        Resp::V2 => 2,
+        Resp::V3 => 3,
+    });
+    reply.bulk("id");
+    reply.integer(call.session.id as i64);
+    for (name, value) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    reply.bulk("modules");
+    reply.array(0);
+}

@@ -1,0 +1,61 @@
+//! The door upwards: what commands need of the world outside.
+//!
+//! The server implements [`Host`]; tests implement it with a few lines. Handlers ask it only
+//! while no shard is locked.
+
+use super::session::Session;
+
+/// Facts of the process, for INFO and HELLO.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) process_id: u32,
+    /// Forty hex digits, new with each start: clients forget cached scripts when it changes.
+    pub(crate) run_id: String,
+    pub(crate) tcp_port: u16,
+    pub(crate) http_port: Option<u16>,
+    pub(crate) os: String,
+    pub(crate) executable: String,
+    pub(crate) config_file: String,
+    pub(crate) workers: usize,
+    pub(crate) connected: usize,
+    pub(crate) connections_received: u64,
+    pub(crate) connections_rejected: u64,
+    pub(crate) input_bytes: u64,
+    pub(crate) output_bytes: u64,
+    /// Resident memory of the process.
+    pub(crate) resident_bytes: u64,
+    pub(crate) resident_peak_bytes: u64,
+    /// Memory of the machine or its cgroup.
+    pub(crate) machine_bytes: u64,
+    pub(crate) cpu_user_s: f64,
+    pub(crate) cpu_system_s: f64,
+}
+
+/// What CLIENT LIST shows of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) session: Session,
+    pub(crate) address: String,
+    pub(crate) local_address: String,
+    pub(crate) fd: i32,
+    pub(crate) age_s: u64,
+    pub(crate) idle_s: u64,
+    /// Bytes of a torn request, and of replies not yet taken.
+    pub(crate) input_bytes: usize,
+    pub(crate) output_bytes: usize,
+    pub(crate) commands: u64,
+}
+
+pub(crate) trait Host {
+    fn facts(&self) -> Facts;
+    /// Every connection, by ascending number.
+    fn peers(&self) -> Vec<Peer>;
+    /// `host:port` of a connection's other end; empty where it has gone.
+    fn peer_address(&self, id: u64) -> String;
+    /// Ends a connection after what it was being sent. Returns whether it was there.
+    fn kill(&self, id: u64) -> bool;
+    /// Begins to stop the whole server.
+    fn shutdown(&self);
+    /// Reads a setting by its path, such as `server.port`.
+    fn setting(&self, path: &str) -> Option<String>;
+}

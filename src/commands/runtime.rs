@@ -1,0 +1,135 @@
+//! Settings that can change while the server runs: CONFIG SET writes them, everyone reads.
+//!
+//! Each is one atomic word, except the password. They start as the settings file says.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::time::Duration;
+
+/// Slower than this is what the slow log is for; a lower threshold asks for every command to be
+/// timed by itself.
+const QUICK: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    pub(super) password: RwLock<String>,
+    pub(super) protected: AtomicBool,
+    pub(super) connections_max: AtomicUsize,
+    /// In seconds; zero for never.
+    pub(super) idle_timeout_s: AtomicU64,
+    pub(super) output_bytes_max: AtomicUsize,
+    pub(super) key_bytes_max: AtomicUsize,
+    pub(super) value_bytes_max: AtomicUsize,
+    pub(super) log_entries_max: AtomicU32,
+    pub(super) dragonfly_rounding: AtomicBool,
+    /// In microseconds; negative for no slow log.
+    pub(super) slowlog_threshold_us: AtomicI64,
+    pub(super) slowlog_entries_max: AtomicUsize,
+    /// In microseconds; zero for no latency monitor.
+    pub(super) latency_threshold_us: AtomicU64,
+}
+
+/// What the settings file says of all this.
+#[derive(Clone, Debug)]
+pub(crate) struct Initial {
+    pub(crate) password: String,
+    pub(crate) protected: bool,
+    pub(crate) connections_max: usize,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) output_bytes_max: usize,
+    pub(crate) key_bytes_max: usize,
+    pub(crate) value_bytes_max: usize,
+    pub(crate) log_entries_max: u32,
+    pub(crate) dragonfly_rounding: bool,
+    pub(crate) slowlog_threshold: Duration,
+    pub(crate) slowlog_entries_max: usize,
+    pub(crate) latency_threshold: Duration,
+}
+
+impl Runtime {
+    pub(crate) fn new(initial: Initial) -> Self {
+        Self {
+            password: RwLock::new(initial.password),
+            protected: initial.protected.into(),
+            connections_max: initial.connections_max.into(),
+            idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
+            output_bytes_max: initial.output_bytes_max.into(),
+            key_bytes_max: initial.key_bytes_max.into(),
+            value_bytes_max: initial.value_bytes_max.into(),
+            log_entries_max: initial.log_entries_max.into(),
+            dragonfly_rounding: initial.dragonfly_rounding.into(),
+            slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
+            slowlog_entries_max: initial.slowlog_entries_max.into(),
+            latency_threshold_us: initial.latency_threshold.as_micros().into(),
+        }
+    }
+
+    pub(crate) fn has_password(&self) -> bool {
+        !self.password.read().is_empty()
+    }
+
+    /// Compares in constant time: digests of equal length, whatever was given.
+    pub(crate) fn password_matches(&self, given: &[u8]) -> bool {
+        let expected = Sha256::digest(self.password.read().as_bytes());
+        Sha256::digest(given).as_slice().ct_eq(expected.as_slice()).into()
+    }
+
+    pub(crate) fn is_protected(&self) -> bool {
+        self.protected.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn connections_max(&self) -> usize {
+        self.connections_max.load(Ordering::Relaxed)
+    }
+
+    /// `None` for never.
+    pub(crate) fn idle_timeout(&self) -> Option<Duration> {
+        let seconds = self.idle_timeout_s.load(Ordering::Relaxed);
+        (seconds != 0).then(|| Duration::from_secs(seconds))
+    }
+
+    pub(crate) fn output_bytes_max(&self) -> usize {
+        self.output_bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn key_bytes_max(&self) -> usize {
+        self.key_bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn value_bytes_max(&self) -> usize {
+        self.value_bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn log_entries_max(&self) -> u32 {
+        self.log_entries_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn dragonfly_rounding(&self) -> bool {
+        self.dragonfly_rounding.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn times_every_command(&self) -> bool {
+        let slow_us = self.slowlog_threshold_us.load(Ordering::Relaxed);
+        let latent_us = self.latency_threshold_us.load(Ordering::Relaxed);
+        let quick_us = QUICK.as_micros();
+        (0..quick_us as i64).contains(&slow_us) || (1..quick_us).contains(&latent_us)
+    }
+
+    pub(super) fn is_slow(&self, took: Duration) -> bool {
+        let threshold_us = self.slowlog_threshold_us.load(Ordering::Relaxed);
+        u64::try_from(threshold_us).is_ok_and(|threshold_us| took.as_micros() >= threshold_us)
+    }
+
+    pub(super) fn slowlog_entries_max(&self) -> usize {
+        self.slowlog_entries_max.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_latent(&self, took: Duration) -> bool {
+        let threshold_us = self.latency_threshold_us.load(Ordering::Relaxed);
+        threshold_us != 0 && took.as_micros() >= threshold_us
+    }
+}

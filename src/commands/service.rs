@@ -1,0 +1,126 @@
+//! What all workers share: the engine, the command table, the settings that can change while
+//! the server runs, and what is counted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::host::Host;
+use super::latency::Latency;
+use super::runtime::Runtime;
+use super::session::Session;
+use super::slowlog::SlowLog;
+use super::table::Table;
+use super::tally::{CommandCounts, Tally};
+use crate::engine::{Engine, KeyHasher};
+use crate::protocol::{Args, Error};
+use crate::time::Timestamp;
+
+#[derive(Debug)]
+pub(crate) struct Service {
+    engine: Engine,
+    table: Table,
+    runtime: Runtime,
+    slowlog: Mutex<SlowLog>,
+    latency: Mutex<Latency>,
+    tallies: Mutex<Vec<Arc<Tally>>>,
+    started: Timestamp,
+}
+
+impl Service {
+    pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        Self {
+            engine,
+            // Command names are no secret: a fixed seed will do.
+            table: Table::new(KeyHasher::new(0)),
+            runtime,
+            slowlog: Mutex::default(),
+            latency: Mutex::default(),
+            tallies: Mutex::default(),
+            started: now,
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(crate) fn started(&self) -> Timestamp {
+        self.started
+    }
+
+    pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {
+        &self.slowlog
+    }
+
+    pub(super) fn latency(&self) -> &Mutex<Latency> {
+        &self.latency
+    }
+
+    pub(super) fn new_tally(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::new(self.table.specs().len()));
+        self.tallies.lock().push(Arc::clone(&tally));
+        tally
+    }
+
+    /// What every command has counted, summed over the workers, by command number.
+    pub(crate) fn command_counts(&self) -> Vec<CommandCounts> {
+        let mut sums = vec![CommandCounts::default(); self.table.specs().len()];
+        for tally in self.tallies.lock().iter() {
+            for (number, sum) in sums.iter_mut().enumerate() {
+                tally.command(number as u16).add_to(sum);
+            }
+        }
+        sums
+    }
+
+    /// Errors sent, by code.
+    pub(crate) fn error_counts(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for tally in self.tallies.lock().iter() {
+            tally.add_errors(&mut sums);
+        }
+        sums
+    }
+
+    /// CONFIG RESETSTAT.
+    pub(crate) fn reset_stats(&self) {
+        self.engine.reset_stats();
+        for tally in self.tallies.lock().iter() {
+            tally.reset();
+        }
+    }
+
+    pub(super) fn check_key_length(&self, key: &[u8]) -> Result<(), Error> {
+        let max = self.runtime.key_bytes_max();
+        if key.len() > max { Err(Error::key_too_long(key.len(), max)) } else { Ok(()) }
+    }
+
+    /// Hands a command's duration to the slow log and the latency monitor.
+    pub(super) fn note_duration(
+        &self,
+        session: &Session,
+        host: &dyn Host,
+        args: Args<'_>,
+        (began, ended): (Timestamp, Timestamp),
+    ) {
+        let took = ended.since(began);
+        if self.runtime.is_slow(took) {
+            let address = host.peer_address(session.id);
+            let max = self.runtime.slowlog_entries_max();
+            self.slowlog.lock().add(args, (began, took), (address, &session.name), max);
+        }
+        if self.runtime.is_latent(took) {
+            self.latency.lock().add("command", ended, took);
+        }
+    }
+}

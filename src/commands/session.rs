@@ -1,0 +1,75 @@
+//! What the server knows of one connection while it answers it.
+//!
+//! A [`Session`] belongs to its connection alone, so nothing here is locked. What other
+//! connections may see of it (CLIENT LIST) is a copy that the edge publishes when
+//! [`Session::changed`] says so.
+
+use crate::protocol::Resp;
+
+/// What a handler leaves behind: exactly one of these.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// One reply has been written.
+    Reply,
+    /// Nothing is to be sent.
+    Silent,
+    /// A reply has been written; the connection ends after it.
+    Close,
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Replies {
+    #[default]
+    On,
+    Off,
+    /// CLIENT REPLY SKIP was just answered by silence: the next command is, too.
+    SkipNext,
+}
+
+/// The number of no command.
+pub(crate) const NO_COMMAND: u16 = u16::MAX;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) id: u64,
+    pub(crate) db: usize,
+    pub(crate) resp: Resp,
+    pub(crate) authenticated: bool,
+    pub(crate) replies: Replies,
+    pub(crate) name: Box<[u8]>,
+    pub(crate) library_name: Box<[u8]>,
+    pub(crate) library_version: Box<[u8]>,
+    pub(crate) no_evict: bool,
+    pub(crate) no_touch: bool,
+    /// The last command's number in the table; [`NO_COMMAND`] before the first.
+    pub(crate) last_command: u16,
+    /// Something that CLIENT LIST shows has changed since the edge last looked.
+    pub(crate) changed: bool,
+}
+
+impl Session {
+    pub(crate) fn new(id: u64, authenticated: bool) -> Self {
+        Self {
+            id,
+            db: 0,
+            resp: Resp::V2,
+            authenticated,
+            replies: Replies::On,
+            name: Box::default(),
+            library_name: Box::default(),
+            library_version: Box::default(),
+            no_evict: false,
+            no_touch: false,
+            last_command: NO_COMMAND,
+            changed: true,
+        }
+    }
+
+    /// RESET: as a new connection is, apart from its number and its library's name.
+    pub(crate) fn reset(&mut self, authenticated: bool) {
+        let library_name = std::mem::take(&mut self.library_name);
+        let library_version = std::mem::take(&mut self.library_version);
+        *self = Self { library_name, library_version, ..Self::new(self.id, authenticated) };
+    }
+}

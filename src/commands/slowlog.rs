@@ -1,0 +1,153 @@
+//! SLOWLOG: the latest commands that took longer than the threshold.
+
+use std::collections::VecDeque;
+
+use super::call::Call;
+use super::session::Outcome;
+use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
+use crate::protocol::{Args, Error, Reply, parse_i64};
+use crate::time::{Duration, Timestamp};
+
+/// Words kept of one command, and bytes of each: as Redis keeps them.
+const WORDS_MAX: usize = 32;
+const WORD_BYTES_MAX: usize = 128;
+
+/// What SLOWLOG GET shows where no number is given.
+const SHOWN_DEFAULT: i64 = 10;
+
+#[derive(Debug, Default)]
+pub(super) struct SlowLog {
+    next_id: i64,
+    /// Newest first.
+    entries: VecDeque<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: i64,
+    began: Timestamp,
+    took: Duration,
+    words: Vec<Box<[u8]>>,
+    address: String,
+    client_name: Box<[u8]>,
+}
+
+impl SlowLog {
+    pub(super) fn add(
+        &mut self,
+        args: Args<'_>,
+        (began, took): (Timestamp, Duration),
+        (address, client_name): (String, &[u8]),
+        entries_max: usize,
+    ) {
+        let entry = Entry {
+            id: self.next_id,
+            began,
+            took,
+            words: kept_words(args),
+            address,
+            client_name: client_name.into(),
+        };
+        self.next_id += 1;
+        self.entries.push_front(entry);
+        self.entries.truncate(entries_max);
+    }
+}
+
+fn kept_words(args: Args<'_>) -> Vec<Box<[u8]>> {
+    let kept = if args.len() > WORDS_MAX { WORDS_MAX - 1 } else { args.len() };
+    let mut words: Vec<Box<[u8]>> = args.iter().take(kept).map(kept_word).collect();
+    if args.len() > kept {
+        words.push(format!("... ({} more arguments)", args.len() - kept).into_bytes().into());
+    }
+    words
+}
+
+fn kept_word(word: &[u8]) -> Box<[u8]> {
+    match word.get(WORD_BYTES_MAX..) {
+        None | Some([]) => word.into(),
+        Some(rest) => {
+            let mut kept = word[..WORD_BYTES_MAX].to_vec();
+            kept.extend_from_slice(format!("... ({} more bytes)", rest.len()).as_bytes());
+            kept.into()
+        }
+    }
+}
+
+pub(super) const SPECS: &[Spec] = &[Spec {
+    name: "SLOWLOG",
+    arity: Arity::at_least(2),
+    keys: Keys::None,
+    flags: Flags::NONE,
+    group: Group::Server,
+    since: "2.2.12",
+    complexity: "O(n) in the entries shown",
+    summary: "Show the commands that took longest.",
+    subcommands: &[
+        Sub {
+            name: "GET",
+            arity: Arity::between(2, 3),
+            keys: Keys::None,
+            summary: "Return the latest entries.",
+            handler: Handler::Plain(get),
+        },
+        Sub {
+            name: "HELP",
+            arity: Arity::exactly(2),
+            keys: Keys::None,
+            summary: "Return helpful text about the subcommands.",
+            handler: Handler::Plain(super::command::help),
+        },
+        Sub {
+            name: "LEN",
+            arity: Arity::exactly(2),
+            keys: Keys::None,
+            summary: "Return the number of entries.",
+            handler: Handler::Plain(len),
+        },
+        Sub {
+            name: "RESET",
+            arity: Arity::exactly(2),
+            keys: Keys::None,
+            summary: "Forget all entries.",
+            handler: Handler::Plain(reset),
+        },
+    ],
+    handler: Handler::Parent,
+}];
+
+fn get(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Result<Outcome, Error> {
+    let shown = match call.args.get(2) {
+        Some(word) => parse_i64(word)
+            .filter(|shown| *shown >= -1)
+            .ok_or_else(|| Error::text("count should be greater than or equal to -1"))?,
+        None => SHOWN_DEFAULT,
+    };
+    let log = call.service.slowlog().lock();
+    let shown = usize::try_from(shown).unwrap_or(usize::MAX).min(log.entries.len());
+    reply.array(shown);
+    for entry in log.entries.iter().take(shown) {
+        reply.array(6);
+        reply.integer(entry.id);
+        reply.integer((entry.began.as_millis() / 1_000) as i64);
+        reply.integer(entry.took.as_micros() as i64);
+        reply.array(entry.words.len());
+        for word in &entry.words {
+            reply.bulk(word);
+        }
+        reply.bulk(entry.address.as_bytes());
+        reply.bulk(&entry.client_name);
+    }
+    Ok(Outcome::Reply)
+}
+
+fn len(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Result<Outcome, Error> {
+    reply.integer(call.service.slowlog().lock().entries.len() as i64);
+    Ok(Outcome::Reply)
+}
+
+fn reset(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Result<Outcome, Error> {
+    call.service.slowlog().lock().entries.clear();
+    reply.simple("OK");
+    Ok(Outcome::Reply)
+}

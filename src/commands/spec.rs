@@ -1,0 +1,239 @@
+//! What a command is: one row of data, from which everything about it follows.
+//!
+//! The same row feeds dispatch, the gate, the choice of locks, COMMAND and its subcommands, the
+//! statistics, the metrics and the list in the README. A command is added in its family's file:
+//! the handler, and above it its [`Spec`].
+
+use std::ops::BitOr;
+
+use smallvec::SmallVec;
+
+use super::call::{Call, Ground, Request};
+use super::session::Outcome;
+use crate::engine::KeyRef;
+use crate::protocol::{Error, Reply};
+
+/// One command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spec {
+    /// Upper case, as it is listed.
+    pub(crate) name: &'static str,
+    pub(crate) arity: Arity,
+    pub(crate) keys: Keys,
+    pub(crate) flags: Flags,
+    pub(crate) group: Group,
+    /// The version of Redis, or for our own commands of Tollgate, that first had it.
+    pub(crate) since: &'static str,
+    pub(crate) complexity: &'static str,
+    /// One sentence for COMMAND DOCS and the README.
+    pub(crate) summary: &'static str,
+    pub(crate) subcommands: &'static [Sub],
+    pub(crate) handler: Handler,
+}
+
+/// One subcommand: dispatched by its parent's handler, described here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sub {
+    /// Upper case, without the parent's name.
+    pub(crate) name: &'static str,
+    /// Counts the parent's name too.
+    pub(crate) arity: Arity,
+    pub(crate) keys: Keys,
+    pub(crate) summary: &'static str,
+    pub(crate) handler: Handler,
+}
+
+/// How a command is carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Handler {
+    /// Needs no key: answers from the session, the service and the host.
+    Plain(fn(&mut Call<'_, '_>, &mut Reply<'_>) -> Result<Outcome, Error>),
+    /// Reads its arguments first (`plan`), then runs inside a transaction over its keys.
+    Keyed(fn(&Request<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Result<(), Error>),
+    /// Looks its second word up among the subcommands.
+    Parent,
+}
+
+/// Joins a command's `plan` (arguments to a typed request, before any lock) and its `run` (the
+/// typed request inside the transaction) into a [`Handler`].
+macro_rules! keyed {
+    ($plan:expr, $run:expr) => {
+        $crate::commands::spec::Handler::Keyed(|request, ground, reply| {
+            let plan = $plan(request)?;
+            ground.transact(request, |view| $run(view, plan, reply))
+        })
+    };
+}
+pub(super) use keyed;
+
+/// How many words a request has, the command's name included.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Arity {
+    min: usize,
+    max: usize,
+}
+
+impl Arity {
+    pub(crate) const fn exactly(words: usize) -> Self {
+        Self { min: words, max: words }
+    }
+
+    pub(crate) const fn at_least(words: usize) -> Self {
+        Self { min: words, max: usize::MAX }
+    }
+
+    pub(crate) const fn between(min: usize, max: usize) -> Self {
+        Self { min, max }
+    }
+
+    pub(crate) const fn allows(self, words: usize) -> bool {
+        self.min <= words && words <= self.max
+    }
+
+    /// As COMMAND tells it: negative for a minimum.
+    pub(crate) const fn as_redis(self) -> i64 {
+        if self.min == self.max { self.min as i64 } else { -(self.min as i64) }
+    }
+}
+
+/// Where in the request its keys stand.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Keys {
+    None,
+    /// Words `first` to `last` (negative: from the end), each `step`th one.
+    Range {
+        first: usize,
+        last: i32,
+        step: usize,
+    },
+    /// No key by name, but the whole keyspace.
+    All,
+}
+
+impl Keys {
+    /// One key, the first argument.
+    pub(crate) const ONE: Self = Self::Range { first: 1, last: 1, step: 1 };
+    /// Every argument from the first on.
+    pub(crate) const REST: Self = Self::Range { first: 1, last: -1, step: 1 };
+
+    /// Numbers of the words that are keys.
+    pub(crate) fn places(self, words: usize) -> impl Iterator<Item = usize> {
+        let (first, last, step) = match self {
+            Self::None | Self::All => (1, 0, 1),
+            Self::Range { first, last, step } => {
+                let last = match usize::try_from(last) {
+                    Ok(last) => last,
+                    Err(_) => words.saturating_sub(last.unsigned_abs() as usize),
+                };
+                (first, last, step)
+            }
+        };
+        (first..=last).step_by(step).take_while(move |place| *place < words)
+    }
+}
+
+/// The keys of one request, hashed once. Nearly always one or two.
+pub(crate) type KeyList<'a> = SmallVec<[KeyRef<'a>; 2]>;
+
+/// Redis's command flags, and what the gate needs to know besides.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Flags(u32);
+
+impl Flags {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const WRITE: Self = Self(1);
+    pub(crate) const READONLY: Self = Self(1 << 1);
+    pub(crate) const DENYOOM: Self = Self(1 << 2);
+    pub(crate) const ADMIN: Self = Self(1 << 3);
+    pub(crate) const FAST: Self = Self(1 << 4);
+    pub(crate) const NOSCRIPT: Self = Self(1 << 5);
+    pub(crate) const LOADING: Self = Self(1 << 6);
+    pub(crate) const STALE: Self = Self(1 << 7);
+    pub(crate) const NO_AUTH: Self = Self(1 << 8);
+    pub(crate) const ALLOW_BUSY: Self = Self(1 << 9);
+    /// May take long: timed by itself, and the clock is read again after it.
+    pub(crate) const SLOW: Self = Self(1 << 10);
+
+    /// Those that Redis has, with its names.
+    const NAMED: [(Self, &'static str); 10] = [
+        (Self::WRITE, "write"),
+        (Self::READONLY, "readonly"),
+        (Self::DENYOOM, "denyoom"),
+        (Self::ADMIN, "admin"),
+        (Self::NOSCRIPT, "noscript"),
+        (Self::LOADING, "loading"),
+        (Self::STALE, "stale"),
+        (Self::FAST, "fast"),
+        (Self::NO_AUTH, "no_auth"),
+        (Self::ALLOW_BUSY, "allow_busy"),
+    ];
+
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMED.into_iter().filter(move |(flag, _)| self.has(*flag)).map(|(_, name)| name)
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.and(other)
+    }
+}
+
+/// The family a command is listed under; the names are those of COMMAND DOCS.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Group {
+    RateLimit,
+    String,
+    Generic,
+    Connection,
+    Server,
+}
+
+impl Group {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::RateLimit => "rate-limit",
+            Self::String => "string",
+            Self::Generic => "generic",
+            Self::Connection => "connection",
+            Self::Server => "server",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(keys: Keys, words: usize) -> Vec<usize> {
+        keys.places(words).collect()
+    }
+
+    #[test]
+    fn key_places_follow_the_range() {
+        assert_eq!(places(Keys::ONE, 5), [1]);
+        assert_eq!(places(Keys::REST, 4), [1, 2, 3]);
+        assert_eq!(places(Keys::Range { first: 1, last: -1, step: 2 }, 5), [1, 3]);
+        assert_eq!(places(Keys::Range { first: 1, last: 2, step: 1 }, 3), [1, 2]);
+        assert_eq!(places(Keys::ONE, 1), Vec::<usize>::new());
+        assert_eq!(places(Keys::None, 3), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn arity_reads_as_redis_tells_it() {
+        assert_eq!(Arity::exactly(2).as_redis(), 2);
+        assert_eq!(Arity::at_least(3).as_redis(), -3);
+        assert_eq!(Arity::between(1, 2).as_redis(), -1);
+        assert!(Arity::between(1, 2).allows(2) && !Arity::between(1, 2).allows(3));
+    }
+}

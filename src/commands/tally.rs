@@ -1,0 +1,143 @@
+//! Counters of one worker thread: written by it alone, read by whoever asks.
+//!
+//! Nothing here is shared between writers, so counting is a plain load and store on the
+//! thread's own cache lines. Sums over the workers are made when INFO or a scrape asks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::protocol::Error;
+
+/// Upper bounds of the duration buckets in nanoseconds: powers of four from 250 ns on; what is
+/// longer than the last falls into one more.
+pub(crate) const BUCKET_BOUNDS_NS: [u64; 14] = {
+    let mut bounds = [250; 14];
+    let mut at = 1;
+    while at < bounds.len() {
+        bounds[at] = bounds[at - 1] * 4;
+        at += 1;
+    }
+    bounds
+};
+
+/// Distinct error codes that are counted by name; further ones are counted as `other`.
+const ERROR_CODES_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Tally {
+    commands: Box<[CommandTally]>,
+    errors: Mutex<BTreeMap<String, u64>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct CommandTally {
+    calls: AtomicU64,
+    nanos: AtomicU64,
+    rejected: AtomicU64,
+    failed: AtomicU64,
+    buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
+}
+
+/// A sum over workers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct CommandCounts {
+    pub(crate) calls: u64,
+    pub(crate) nanos: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failed: u64,
+    /// By [`BUCKET_BOUNDS_NS`]; not cumulative.
+    pub(crate) buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
+}
+
+impl Tally {
+    pub(super) fn new(commands: usize) -> Self {
+        let commands = (0..commands).map(|_| CommandTally::default()).collect();
+        Self { commands, errors: Mutex::default() }
+    }
+
+    pub(super) fn command(&self, number: u16) -> &CommandTally {
+        &self.commands[usize::from(number)]
+    }
+
+    pub(super) fn error(&self, error: &Error) {
+        let mut errors = self.errors.lock();
+        let code = error.code();
+        let known = errors.len() < ERROR_CODES_MAX || errors.contains_key(&*code);
+        let code = if known { code } else { "other".into() };
+        *errors.entry(code.into_owned()).or_default() += 1;
+    }
+
+    pub(super) fn add_errors(&self, sums: &mut BTreeMap<String, u64>) {
+        for (code, count) in self.errors.lock().iter() {
+            *sums.entry(code.clone()).or_default() += count;
+        }
+    }
+
+    pub(super) fn reset(&self) {
+        for command in &self.commands {
+            command.reset();
+        }
+        self.errors.lock().clear();
+    }
+}
+
+impl CommandTally {
+    #[inline]
+    pub(super) fn answered(&self, count: u64, nanos_each: u64) {
+        add(&self.calls, count);
+        add(&self.nanos, count * nanos_each);
+        let bucket = BUCKET_BOUNDS_NS.partition_point(|bound| *bound < nanos_each);
+        add(&self.buckets[bucket], count);
+    }
+
+    pub(super) fn rejected(&self) {
+        add(&self.rejected, 1);
+    }
+
+    pub(super) fn failed(&self) {
+        add(&self.failed, 1);
+    }
+
+    pub(super) fn add_to(&self, sum: &mut CommandCounts) {
+        sum.calls += self.calls.load(Ordering::Relaxed);
+        sum.nanos += self.nanos.load(Ordering::Relaxed);
+        sum.rejected += self.rejected.load(Ordering::Relaxed);
+        sum.failed += self.failed.load(Ordering::Relaxed);
+        for (sum, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
+            *sum += bucket.load(Ordering::Relaxed);
+        }
+    }
+
+    fn reset(&self) {
+        let counters = [&self.calls, &self.nanos, &self.rejected, &self.failed];
+        for counter in counters.into_iter().chain(&self.buckets) {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Only the owning thread writes, so no read-modify-write is needed.
+fn add(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_fall_into_the_bucket_that_bounds_them() {
+        let tally = Tally::new(1);
+        for nanos in [0, 250, 251, 1_000, u64::MAX / 8] {
+            tally.command(0).answered(1, nanos);
+        }
+        let mut sum = CommandCounts::default();
+        tally.command(0).add_to(&mut sum);
+        assert_eq!(sum.calls, 5);
+        assert_eq!(sum.buckets[0], 2);
+        assert_eq!(sum.buckets[1], 2);
+        assert_eq!(sum.buckets[BUCKET_BOUNDS_NS.len()], 1);
+    }
+}

@@ -1,0 +1,222 @@
+//! One shard: its databases, and the one place where anything in them changes.
+//!
+//! [`Shard::store`], [`Shard::edit`], [`Shard::set_expires`], [`Shard::remove`] and
+//! [`Shard::flush`] are that place, also for expiry, eviction and replay. They, and nothing else, keep the memory sum, move the
+//! limiter generation and append to the effect list.
+
+use std::ops::ControlFlow;
+
+use smallvec::SmallVec;
+
+use super::effect::{Change, Effects};
+use super::key::KeyRef;
+use super::table::{Entry, Slot, Table};
+use super::value::Value;
+use crate::time::Timestamp;
+
+/// What a shard has counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+    pub(super) expired: u64,
+    pub(super) evicted: u64,
+    pub(super) allowed: u64,
+    pub(super) denied: u64,
+}
+
+/// What an edit did to the value it was given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kept {
+    /// Nothing: a value made for the edit is thrown away again.
+    Unchanged,
+    /// A limiter spent; nothing else about it changed.
+    Spent { expires: Timestamp },
+    /// Anything else.
+    Changed { expires: Expires },
+}
+
+/// What becomes of a key's deadline.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Expires {
+    Keep,
+    At(Timestamp),
+    Never,
+}
+
+impl Expires {
+    fn over(self, current: Timestamp) -> Timestamp {
+        match self {
+            Self::Keep => current,
+            Self::At(at) => at,
+            Self::Never => Timestamp::MAX,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    /// By database number; the first is there for free, the others come with their first key.
+    tables: SmallVec<[Table; 1]>,
+    /// The latest moment any transaction here has seen.
+    pub(super) latest: Timestamp,
+    /// What the entries are charged.
+    bytes: usize,
+    /// Moves when a limiter is removed, replaced, or changed other than by a spend.
+    limiter_generation: u64,
+    pub(super) counts: Counts,
+    pub(super) effects: Effects,
+    /// Where the expiry sweep goes on: database and slot.
+    swept: (usize, Slot),
+}
+
+impl Shard {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn limiter_generation(&self) -> u64 {
+        self.limiter_generation
+    }
+
+    pub(super) fn table(&self, db: usize) -> Option<&Table> {
+        self.tables.get(db)
+    }
+
+    /// The entry of a live key. A key past its deadline is removed on the way.
+    pub(super) fn find(&mut self, db: usize, key: KeyRef<'_>, now: Timestamp) -> Option<Slot> {
+        let slot = self.tables.get(db)?.find(key)?;
+        if self.tables[db].at(slot).is_expired(now) {
+            self.expire(db, slot);
+            return None;
+        }
+        Some(slot)
+    }
+
+    pub(super) fn entry(&mut self, db: usize, slot: Slot) -> &mut Entry {
+        self.tables[db].at(slot)
+    }
+
+    /// Puts a value under a key, whatever was there.
+    pub(super) fn store(&mut self, db: usize, key: KeyRef<'_>, entry: Entry) {
+        self.effects.append(db, || stored(key.bytes(), &entry.value, entry.expires));
+        let held = self.tables.get(db).and_then(|table| table.find(key));
+        self.bytes += entry.charge_bytes();
+        self.limiter_generation += u64::from(entry.value.is_limit());
+        match held {
+            Some(slot) => {
+                let expires = entry.expires;
+                let table = &mut self.tables[db];
+                // The deadline moves by the table's own hand, which counts it.
+                table.set_expires(slot, expires);
+                let old = std::mem::replace(table.at(slot), entry);
+                self.bytes -= old.charge_bytes();
+                self.limiter_generation += u64::from(old.value.is_limit());
+            }
+            None => {
+                while self.tables.len() <= db {
+                    self.tables.push(Table::default());
+                }
+                self.tables[db].insert(entry);
+            }
+        }
+    }
+
+    /// Changes a value in place, as `edit` says.
+    #[inline]
+    pub(super) fn edit<R, E>(
+        &mut self,
+        db: usize,
+        slot: Slot,
+        edit: impl FnOnce(&mut Value) -> Result<(R, Kept), E>,
+    ) -> Result<R, E> {
+        let entry = self.tables[db].at(slot);
+        let charged = entry.charge_bytes();
+        let was_limit = entry.value.is_limit();
+        let (result, kept) = edit(&mut entry.value)?;
+        let expires = match kept {
+            Kept::Unchanged => return Ok(result),
+            Kept::Spent { expires } => expires,
+            Kept::Changed { expires } => {
+                self.limiter_generation += u64::from(was_limit || entry.value.is_limit());
+                expires.over(entry.expires)
+            }
+        };
+        self.bytes = self.bytes + entry.charge_bytes() - charged;
+        self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
+        if expires != entry.expires {
+            self.tables[db].set_expires(slot, expires);
+        }
+        Ok(result)
+    }
+
+    pub(super) fn set_expires(&mut self, db: usize, slot: Slot, expires: Timestamp) {
+        let entry = self.tables[db].at(slot);
+        self.limiter_generation += u64::from(entry.value.is_limit());
+        self.effects.append(db, || Change::Expiring { key: entry.key.as_bytes().into(), expires });
+        self.tables[db].set_expires(slot, expires);
+    }
+
+    pub(super) fn remove(&mut self, db: usize, slot: Slot) -> Option<Entry> {
+        let entry = self.tables.get_mut(db)?.remove(slot)?;
+        self.bytes -= entry.charge_bytes();
+        self.limiter_generation += u64::from(entry.value.is_limit());
+        self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
+        Some(entry)
+    }
+
+    /// Forgets a database. The entries are returned, so that the caller frees them after
+    /// letting the shard go.
+    pub(super) fn flush(&mut self, db: usize) -> Option<Table> {
+        let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
+        table.walk(0, usize::MAX, |_, entry| {
+            self.bytes -= entry.charge_bytes();
+            ControlFlow::Continue(())
+        });
+        self.limiter_generation += 1;
+        self.effects.append(db, || Change::Flushed);
+        Some(table)
+    }
+
+    /// Removes what has expired among the next `slots_max` slots. Returns whether this lap over
+    /// the shard is done.
+    pub(super) fn sweep(&mut self, now: Timestamp, slots_max: usize) -> bool {
+        self.latest = self.latest.max(now);
+        let (db, from) = self.swept;
+        let Some(table) = self.tables.get(db) else {
+            self.swept = (0, 0);
+            return true;
+        };
+        let mut expired: SmallVec<[Slot; 64]> = SmallVec::new();
+        let next = if table.expiring() == 0 {
+            None
+        } else {
+            table.walk(from, slots_max, |slot, entry| {
+                if entry.is_expired(now) {
+                    expired.push(slot);
+                }
+                ControlFlow::Continue(())
+            })
+        };
+        for slot in expired {
+            self.expire(db, slot);
+        }
+        self.swept = match next {
+            Some(slot) => (db, slot),
+            None if db + 1 < self.tables.len() => (db + 1, 0),
+            None => (0, 0),
+        };
+        self.swept == (0, 0)
+    }
+
+    fn expire(&mut self, db: usize, slot: Slot) {
+        self.remove(db, slot);
+        self.counts.expired += 1;
+    }
+}
+
+fn stored(key: &[u8], value: &Value, expires: Timestamp) -> Change {
+    let mut encoded = Vec::new();
+    value.encode(&mut encoded);
+    Change::Stored { key: key.into(), value: encoded, expires }
+}

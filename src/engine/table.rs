@@ -1,0 +1,212 @@
+//! One database's part of one shard: a slab of slots and an index over them.
+//!
+//! A slot never moves while its key lives. So the index holds 4 bytes a key, SCAN's cursor is
+//! simply a slot number (a key present throughout a scan is met exactly once, however the table
+//! grows), and expiry walks the slots in memory order instead of keeping an index of deadlines.
+//!
+//! Invariants: every live slot is in the index under its tag; `free` has a bit for each slot of
+//! a chunk that holds no entry; a chunk with no entry owns no memory.
+
+use std::ops::ControlFlow;
+
+use hashbrown::HashTable;
+
+use super::key::{Key, KeyRef, index_hash};
+use super::value::Value;
+use crate::time::Timestamp;
+
+/// Slots a chunk: one word of free bits. Small, so that a shard with few keys stays small.
+const CHUNK_SLOTS: usize = 64;
+
+/// Where an entry stands: chunk number times [`CHUNK_SLOTS`] plus place.
+pub(crate) type Slot = u32;
+
+/// A key and what is remembered under it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: Key,
+    /// The first moment at which the entry is gone; [`Timestamp::MAX`] for never.
+    pub(super) expires: Timestamp,
+    /// When the key was last asked for, in whole seconds since the epoch.
+    pub(super) accessed_s: u32,
+    tag: u32,
+    pub(super) value: Value,
+}
+
+const _: () = assert!(size_of::<Option<Entry>>() <= 80, "a slot is most of a small key's cost");
+
+/// A slot, and its share of the index at the index's usual filling.
+const SLOT_BYTES: usize = size_of::<Option<Entry>>() + 8;
+
+/// What an allocation really takes: a header, and sizes in steps of 16.
+fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) }
+}
+
+impl Entry {
+    pub(super) fn new(key: KeyRef<'_>, value: Value, expires: Timestamp, now: Timestamp) -> Self {
+        let accessed_s = seconds(now);
+        Self { key: Key::new(key.bytes()), expires, accessed_s, tag: key.tag(), value }
+    }
+
+    /// What the entry is charged: its slot, its share of the index, and what it owns.
+    pub(super) fn charge_bytes(&self) -> usize {
+        SLOT_BYTES + allocated(self.key.heap_bytes()) + self.value.heap_bytes()
+    }
+
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires <= now
+    }
+}
+
+/// Whole seconds since the epoch; enough until the year 2106.
+pub(super) fn seconds(now: Timestamp) -> u32 {
+    u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX)
+}
+
+#[derive(Debug)]
+struct Chunk {
+    free: u64,
+    slots: Vec<Option<Entry>>,
+}
+
+impl Chunk {
+    const EMPTY: Self = Self { free: u64::MAX, slots: Vec::new() };
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    index: HashTable<Slot>,
+    chunks: Vec<Chunk>,
+    /// No chunk before this one has a free slot.
+    open: usize,
+    /// How many entries have a deadline.
+    expiring: usize,
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(super) fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// One past the largest slot number in use.
+    pub(super) fn slots(&self) -> Slot {
+        (self.chunks.len() * CHUNK_SLOTS) as Slot
+    }
+
+    pub(super) fn find(&self, key: KeyRef<'_>) -> Option<Slot> {
+        let chunks = &self.chunks;
+        self.index
+            .find(index_hash(key.tag()), |&slot| {
+                entry_in(chunks, slot).is_some_and(|entry| {
+                    entry.tag == key.tag() && entry.key.as_bytes() == key.bytes()
+                })
+            })
+            .copied()
+    }
+
+    pub(super) fn entry(&self, slot: Slot) -> Option<&Entry> {
+        entry_in(&self.chunks, slot)
+    }
+
+    /// The entry in a slot that [`Table::find`] or [`Table::insert`] has just named.
+    pub(super) fn at(&mut self, slot: Slot) -> &mut Entry {
+        self.chunks[slot as usize / CHUNK_SLOTS].slots[slot as usize % CHUNK_SLOTS]
+            .as_mut()
+            .expect("the index names live slots only")
+    }
+
+    pub(super) fn set_expires(&mut self, slot: Slot, expires: Timestamp) {
+        let entry = self.at(slot);
+        let had = entry.expires != Timestamp::MAX;
+        entry.expires = expires;
+        let has = expires != Timestamp::MAX;
+        self.expiring = self.expiring + usize::from(has) - usize::from(had);
+    }
+
+    /// Adds an entry whose key is not there yet.
+    pub(super) fn insert(&mut self, entry: Entry) -> Slot {
+        while self.chunks.get(self.open).is_some_and(|chunk| chunk.free == 0) {
+            self.open += 1;
+        }
+        if self.open == self.chunks.len() {
+            self.chunks.push(Chunk::EMPTY);
+        }
+        let chunk = &mut self.chunks[self.open];
+        if chunk.slots.is_empty() {
+            chunk.slots = Vec::with_capacity(CHUNK_SLOTS);
+            chunk.slots.resize_with(CHUNK_SLOTS, || None);
+        }
+        let place = chunk.free.trailing_zeros() as usize;
+        chunk.free &= chunk.free - 1;
+        self.expiring += usize::from(entry.expires != Timestamp::MAX);
+        let tag = entry.tag;
+        chunk.slots[place] = Some(entry);
+        let slot = (self.open * CHUNK_SLOTS + place) as Slot;
+        let chunks = &self.chunks;
+        self.index.insert_unique(index_hash(tag), slot, |&other| tag_hash(chunks, other));
+        slot
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<Entry> {
+        let number = slot as usize / CHUNK_SLOTS;
+        let place = slot as usize % CHUNK_SLOTS;
+        let chunk = self.chunks.get_mut(number)?;
+        let entry = chunk.slots.get_mut(place)?.take()?;
+        if let Ok(found) = self.index.find_entry(index_hash(entry.tag), |&other| other == slot) {
+            found.remove();
+        }
+        chunk.free |= 1 << place;
+        self.expiring -= usize::from(entry.expires != Timestamp::MAX);
+        self.open = self.open.min(number);
+        if chunk.free == u64::MAX {
+            chunk.slots = Vec::new();
+            while self.chunks.last().is_some_and(|chunk| chunk.free == u64::MAX) {
+                self.chunks.pop();
+            }
+            self.open = self.open.min(self.chunks.len());
+            self.shrink();
+        }
+        Some(entry)
+    }
+
+    /// Calls `visit` for the live slots from `from` on, until it breaks or `slots_max` slots have
+    /// been looked at. Returns the slot to go on with, or `None` at the end.
+    pub(super) fn walk(
+        &self,
+        from: Slot,
+        slots_max: usize,
+        mut visit: impl FnMut(Slot, &Entry) -> ControlFlow<()>,
+    ) -> Option<Slot> {
+        let end =
+            self.slots().min(from.saturating_add(u32::try_from(slots_max).unwrap_or(u32::MAX)));
+        for slot in from..end {
+            if let Some(entry) = self.entry(slot)
+                && visit(slot, entry).is_break()
+            {
+                return (slot + 1 < self.slots()).then_some(slot + 1);
+            }
+        }
+        (end < self.slots()).then_some(end)
+    }
+
+    /// Gives index memory back once it is three quarters empty.
+    fn shrink(&mut self) {
+        if self.index.capacity() > 4 * self.index.len().max(CHUNK_SLOTS) {
+            let chunks = &self.chunks;
+            self.index.shrink_to(2 * self.index.len(), |&other| tag_hash(chunks, other));
+        }
+    }
+}
+
+fn entry_in(chunks: &[Chunk], slot: Slot) -> Option<&Entry> {
+    chunks.get(slot as usize / CHUNK_SLOTS)?.slots.get(slot as usize % CHUNK_SLOTS)?.as_ref()
+}
+
+fn tag_hash(chunks: &[Chunk], slot: Slot) -> u64 {
+    index_hash(entry_in(chunks, slot).expect("the index names live slots only").tag)
+}

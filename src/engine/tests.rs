@@ -1,0 +1,293 @@
+//! The engine against a plain map: the same operations, the same contents.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::time::Duration;
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn engine() -> Engine {
+    Engine::new(4, 7)
+}
+
+fn put(engine: &Engine, key: &[u8], number: i64, expires: Timestamp, now: Timestamp) {
+    let key = engine.key(key);
+    engine.transact(Scope::Keys(&[key]), 0, now, |view| {
+        view.insert(key, Value::Integer(number), expires);
+    });
+}
+
+fn get(engine: &Engine, key: &[u8], now: Timestamp) -> Option<i64> {
+    let key = engine.key(key);
+    engine.transact(Scope::Keys(&[key]), 0, now, |view| match view.read(key)?.value {
+        Value::Integer(number) => Some(*number),
+        Value::Limit(_) | Value::Text(_) | Value::Raw(_) => None,
+    })
+}
+
+fn contents(engine: &Engine, now: Timestamp) -> BTreeMap<Vec<u8>, String> {
+    let mut all = BTreeMap::new();
+    engine.transact(Scope::All, 0, now, |view| {
+        let end = view.scan(Cursor::default(), usize::MAX, |key, value| {
+            let twice = all.insert(key.to_vec(), format!("{value:?}"));
+            assert!(twice.is_none(), "shown twice");
+            ControlFlow::Continue(())
+        });
+        assert_eq!(end, None);
+    });
+    all
+}
+
+/// Replays effects into a fresh engine, as a journal does.
+fn replay(effects: &[Effect], into: &Engine, now: Timestamp) {
+    for effect in effects {
+        let db = usize::from(effect.db);
+        match &effect.change {
+            Change::Stored { key, value, expires } => {
+                let value = Value::decode(value).expect("what was encoded");
+                let key = into.key(key);
+                into.transact(Scope::Keys(&[key]), db, now, |view| {
+                    view.insert(key, value, *expires)
+                });
+            }
+            Change::Expiring { key, expires } => {
+                let key = into.key(key);
+                into.transact(Scope::Keys(&[key]), db, now, |view| view.set_expires(key, *expires));
+            }
+            Change::Removed { key } => {
+                let key = into.key(key);
+                into.transact(Scope::Keys(&[key]), db, now, |view| view.remove(key));
+            }
+            // Effects are per shard: the flush of one shard must not empty the others.
+            Change::Flushed => {}
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put(u8, i64, Option<u16>),
+    Add(u8, i64),
+    Remove(u8),
+    Expire(u8, u16),
+    Wait(u16),
+    Sweep,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        (any::<u8>(), any::<i64>(), proptest::option::of(1_u16..500))
+            .prop_map(|(key, number, ttl)| Op::Put(key, number, ttl)),
+        (any::<u8>(), -5_i64..5).prop_map(|(key, by)| Op::Add(key, by)),
+        any::<u8>().prop_map(Op::Remove),
+        (any::<u8>(), 0_u16..500).prop_map(|(key, ttl)| Op::Expire(key, ttl)),
+        (1_u16..100).prop_map(Op::Wait),
+        Just(Op::Sweep),
+    ]
+}
+
+type Model = HashMap<u8, (i64, Timestamp)>;
+
+fn apply(op: &Op, engine: &Engine, model: &mut Model, now: &mut Timestamp) {
+    model.retain(|_, (_, expires)| *expires > *now);
+    let at = |ttl: u16| *now + Duration::from_millis(u64::from(ttl));
+    match *op {
+        Op::Put(key, number, ttl) => {
+            let expires = ttl.map_or(Timestamp::MAX, at);
+            put(engine, &[key], number, expires, *now);
+            model.insert(key, (number, expires));
+        }
+        Op::Add(key, by) => {
+            let name = [key];
+            let asked = engine.key(&name);
+            let sum = engine.transact(Scope::Keys(&[asked]), 0, *now, |view| {
+                view.update(
+                    asked,
+                    |_| Value::Integer(0),
+                    |value, _| {
+                        let Value::Integer(number) = value else { panic!("only integers here") };
+                        *number = number.wrapping_add(by);
+                        Ok::<_, OutOfMemory>((*number, Kept::Changed { expires: Expires::Keep }))
+                    },
+                )
+            });
+            let held = model.entry(key).or_insert((0, Timestamp::MAX));
+            held.0 = held.0.wrapping_add(by);
+            assert_eq!(sum, Ok(held.0));
+        }
+        Op::Remove(key) => {
+            let name = [key];
+            let asked = engine.key(&name);
+            let was = engine.transact(Scope::Keys(&[asked]), 0, *now, |view| view.remove(asked));
+            assert_eq!(was.is_some(), model.remove(&key).is_some());
+        }
+        Op::Expire(key, ttl) => {
+            let name = [key];
+            let asked = engine.key(&name);
+            engine
+                .transact(Scope::Keys(&[asked]), 0, *now, |view| view.set_expires(asked, at(ttl)));
+            if let Some((_, expires)) = model.get_mut(&key) {
+                *expires = at(ttl);
+            }
+        }
+        Op::Wait(ms) => *now = *now + Duration::from_millis(u64::from(ms)),
+        Op::Sweep => while !engine.sweep(*now) {},
+    }
+}
+
+proptest! {
+    #[test]
+    fn engine_holds_what_a_plain_map_holds(ops in proptest::collection::vec(op(), 1..300)) {
+        let engine = engine();
+        engine.listen();
+        let (mut model, mut now) = (Model::new(), START);
+        for op in &ops {
+            apply(op, &engine, &mut model, &mut now);
+        }
+        model.retain(|_, (_, expires)| *expires > now);
+        let expected: BTreeMap<Vec<u8>, String> = model
+            .iter()
+            .map(|(key, (number, _))| (vec![*key], format!("{:?}", Value::Integer(*number))))
+            .collect();
+        prop_assert_eq!(&contents(&engine, now), &expected);
+
+        let replica = Engine::new(4, 99);
+        for shard in 0..engine.shards() {
+            let effects = engine.drain_effects(shard);
+            for (at, effect) in effects.iter().enumerate() {
+                prop_assert_eq!(effect.sequence, at as u64 + 1);
+            }
+            // Replayed at the start, so that nothing expires before its own effect says so.
+            replay(&effects, &replica, START);
+        }
+        prop_assert_eq!(contents(&replica, now), expected);
+
+        while !engine.sweep(now) {}
+        prop_assert_eq!(engine.stats().databases[0].keys, model.len());
+        prop_assert_eq!(engine.stats().used_bytes, engine.used_bytes());
+        engine.transact(Scope::All, 0, now, |view| view.flush());
+        prop_assert_eq!(engine.used_bytes(), 0);
+    }
+
+    #[test]
+    fn scan_shows_each_lasting_key_once_while_others_come_and_go(
+        lasting in proptest::collection::hash_set(0_u16..5_000, 1..400),
+        churn in proptest::collection::vec((5_000_u16..6_000, any::<bool>()), 0..2_000),
+        page in 1_usize..200,
+    ) {
+        let engine = engine();
+        for key in &lasting {
+            put(&engine, &key.to_be_bytes(), 1, Timestamp::MAX, START);
+        }
+        let mut churn = churn.into_iter();
+        let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
+        loop {
+            let next = engine.transact(Scope::All, 0, START, |view| {
+                view.scan(cursor, page, |key, _| {
+                    seen.push(u16::from_be_bytes(key.try_into().expect("two bytes")));
+                    ControlFlow::Continue(())
+                })
+            });
+            for (key, add) in churn.by_ref().take(50) {
+                let name = key.to_be_bytes();
+                if add {
+                    put(&engine, &name, 2, Timestamp::MAX, START);
+                } else {
+                    let asked = engine.key(&name);
+                    engine.transact(Scope::Keys(&[asked]), 0, START, |view| view.remove(asked));
+                }
+            }
+            let Some(next) = next else { break };
+            prop_assert_ne!(next, Cursor::default());
+            cursor = next;
+        }
+        seen.retain(|key| *key < 5_000);
+        seen.sort_unstable();
+        let mut expected: Vec<u16> = lasting.into_iter().collect();
+        expected.sort_unstable();
+        prop_assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn time_never_goes_back_inside_a_shard() {
+    let engine = engine();
+    let key = engine.key(b"k");
+    let later = START + Duration::from_secs(10);
+    engine.transact(Scope::Keys(&[key]), 0, later, |view| assert_eq!(view.now(), later));
+    engine.transact(Scope::Keys(&[key]), 0, START, |view| assert_eq!(view.now(), later));
+}
+
+#[test]
+fn expired_key_is_gone_at_its_deadline_and_not_before() {
+    let engine = engine();
+    let deadline = START + Duration::from_millis(5);
+    put(&engine, b"k", 1, deadline, START);
+    assert_eq!(get(&engine, b"k", deadline - Duration::from_micros(1)), Some(1));
+    assert_eq!(get(&engine, b"k", deadline), None);
+    assert_eq!(engine.stats().expired, 1);
+}
+
+#[test]
+fn removing_most_keys_gives_their_memory_back() {
+    let engine = engine();
+    for number in 0..20_000_u32 {
+        put(&engine, &number.to_be_bytes(), 1, Timestamp::MAX, START);
+    }
+    for number in 10..20_000_u32 {
+        let name = number.to_be_bytes();
+        let key = engine.key(&name);
+        engine.transact(Scope::Keys(&[key]), 0, START, |view| view.remove(key));
+    }
+    let slots: u32 = engine
+        .shards
+        .iter()
+        .map(|shard| shard.lock().table(0).map_or(0, super::table::Table::slots))
+        .sum();
+    assert!(slots <= 64 * 4, "{slots} slots for ten keys");
+}
+
+#[test]
+fn new_key_at_the_memory_bound_is_refused_and_a_live_one_is_not() {
+    let engine = engine();
+    put(&engine, b"old", 1, Timestamp::MAX, START);
+    engine.set_memory_max(engine.used_bytes());
+    let add = |name: &[u8]| {
+        let key = engine.key(name);
+        engine.transact(Scope::Keys(&[key]), 0, START, |view| {
+            view.update(
+                key,
+                |_| Value::Integer(0),
+                |_, _| Ok::<_, OutOfMemory>(((), Kept::Changed { expires: Expires::Keep })),
+            )
+        })
+    };
+    assert_eq!(add(b"old"), Ok(()));
+    assert_eq!(add(b"new"), Err(OutOfMemory));
+}
+
+#[test]
+fn eviction_takes_the_longest_unused_string_and_no_limiter() {
+    let engine = Engine::new(1, 7);
+    let hour = Duration::from_secs(3_600);
+    put(&engine, b"old", 1, Timestamp::MAX, START);
+    put(&engine, b"young", 1, Timestamp::MAX, START + hour);
+    let quota = crate::limit::Quota::new(crate::limit::Algorithm::FixedWindow, 5, hour);
+    let quota = quota.expect("a plain quota");
+    let key = engine.key(b"limiter");
+    engine.transact(Scope::Keys(&[key]), 0, START, |view| {
+        view.insert(key, Value::Limit(crate::limit::State::new(&quota, START)), Timestamp::MAX);
+    });
+    engine.set_policy(MemoryPolicy::AllkeysLru);
+    engine.set_memory_max(engine.used_bytes());
+    assert!(engine.make_room(START + hour));
+    assert_eq!(get(&engine, b"old", START + hour), None);
+    assert_eq!(get(&engine, b"young", START + hour), Some(1));
+    engine.set_memory_max(1);
+    assert!(!engine.make_room(START + hour));
+    assert_eq!(engine.stats().databases[0].keys, 1);
+}

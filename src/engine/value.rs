@@ -1,0 +1,165 @@
+//! What can stand under a key: a limiter's state or a Redis string.
+//!
+//! A string that reads as an integer is kept as one, as Redis does, so that counters cost no
+//! allocation. Every value has one encoded form that begins with a version byte; whatever
+//! outlives the process is written in it.
+
+use crate::limit::State;
+
+/// The version that [`Value::encode`] writes; [`Value::decode`] reads this and all before it.
+const VERSION: u8 = 1;
+
+const KIND_LIMIT: u8 = 0;
+const KIND_INTEGER: u8 = 1;
+const KIND_TEXT: u8 = 2;
+const KIND_RAW: u8 = 3;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Limit(State),
+    /// A string that is the canonical text of this number.
+    Integer(i64),
+    /// A string as it was set.
+    Text(Box<[u8]>),
+    /// A string that has been appended to: it keeps room to grow.
+    Raw(Vec<u8>),
+}
+
+const _: () = assert!(size_of::<Value>() <= 40);
+
+/// Why bytes are not a value.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum DecodeError {
+    #[error("the value was written by a newer version ({0})")]
+    Newer(u8),
+    #[error("the value is cut short or of an unknown kind")]
+    Malformed,
+    #[error("the limiter state is not valid: {0}")]
+    Limit(#[from] crate::limit::DecodeError),
+}
+
+impl Value {
+    /// The string value of these bytes, in its smallest form.
+    pub(crate) fn string(bytes: &[u8]) -> Self {
+        match canonical_integer(bytes) {
+            Some(number) => Self::Integer(number),
+            None => Self::Text(bytes.into()),
+        }
+    }
+
+    /// The name TYPE answers.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Limit(_) => "tollgate-limit",
+            Self::Integer(_) | Self::Text(_) | Self::Raw(_) => "string",
+        }
+    }
+
+    pub(crate) fn is_limit(&self) -> bool {
+        matches!(self, Self::Limit(_))
+    }
+
+    /// What the value owns on the heap, as asked for; O(1).
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Limit(state) => state.heap_bytes(),
+            Self::Integer(_) => 0,
+            Self::Text(bytes) => bytes.len(),
+            Self::Raw(bytes) => bytes.capacity(),
+        }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        match self {
+            Self::Limit(state) => {
+                out.push(KIND_LIMIT);
+                state.encode(out);
+            }
+            Self::Integer(number) => {
+                out.push(KIND_INTEGER);
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            Self::Text(bytes) => {
+                out.push(KIND_TEXT);
+                out.extend_from_slice(bytes);
+            }
+            Self::Raw(bytes) => {
+                out.push(KIND_RAW);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (&version, rest) = bytes.split_first().ok_or(DecodeError::Malformed)?;
+        if version > VERSION {
+            return Err(DecodeError::Newer(version));
+        }
+        let (&kind, body) = rest.split_first().ok_or(DecodeError::Malformed)?;
+        match kind {
+            KIND_LIMIT => Ok(Self::Limit(State::decode(body)?)),
+            KIND_INTEGER => {
+                let number = body.try_into().map_err(|_| DecodeError::Malformed)?;
+                Ok(Self::Integer(i64::from_le_bytes(number)))
+            }
+            KIND_TEXT => Ok(Self::Text(body.into())),
+            KIND_RAW => Ok(Self::Raw(body.to_vec())),
+            _ => Err(DecodeError::Malformed),
+        }
+    }
+}
+
+/// The number whose only decimal text these bytes are: no sign but a minus, no leading zero.
+fn canonical_integer(bytes: &[u8]) -> Option<i64> {
+    /// The digits of the smallest number, with its sign.
+    const LEN_MAX: usize = 20;
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let starts_well = match digits.first()? {
+        b'0' => bytes.len() == 1,
+        first => first.is_ascii_digit(),
+    };
+    if !starts_well || bytes.len() > LEN_MAX {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_canonical_numbers_become_integers() {
+        for text in ["0", "7", "-1", "9223372036854775807", "-9223372036854775808"] {
+            assert!(matches!(Value::string(text.as_bytes()), Value::Integer(_)), "{text}");
+        }
+        for text in ["", "-", "-0", "01", "+1", " 1", "1 ", "1.0", "9223372036854775808"] {
+            assert!(matches!(Value::string(text.as_bytes()), Value::Text(_)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn newer_values_are_refused_by_name() {
+        assert_eq!(Value::decode(&[VERSION + 1, 0]).err(), Some(DecodeError::Newer(VERSION + 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn strings_decode_to_what_was_encoded(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            for value in [Value::string(&bytes), Value::Raw(bytes.clone())] {
+                let mut encoded = Vec::new();
+                value.encode(&mut encoded);
+                let decoded = Value::decode(&encoded).expect("just encoded");
+                prop_assert_eq!(format!("{decoded:?}"), format!("{value:?}"));
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _: Result<Value, DecodeError> = Value::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What a transaction sees: the locked shards, one moment, one database.
+//!
+//! Handlers read and change values only through a [`View`]; it exists only inside
+//! `Engine::transact`. Reading a key past its deadline removes it and finds nothing.
+
+use std::ops::ControlFlow;
+
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+
+use super::key::KeyRef;
+use super::shard::{Expires, Kept, Shard};
+use super::table::{Entry, Slot, seconds};
+use super::value::Value;
+use super::{Engine, OutOfMemory};
+use crate::time::{Duration, Timestamp};
+
+pub(super) type Guards<'e> = SmallVec<[(usize, MutexGuard<'e, Shard>); 1]>;
+
+#[derive(Debug)]
+pub(crate) struct View<'e> {
+    pub(super) engine: &'e Engine,
+    /// In ascending order of shard.
+    pub(super) guards: Guards<'e>,
+    pub(super) now: Timestamp,
+    pub(super) db: usize,
+}
+
+/// What stands under a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<'v> {
+    pub(crate) value: &'v Value,
+    /// [`Timestamp::MAX`] for never.
+    pub(crate) expires: Timestamp,
+    /// How long ago the key was last asked for, in whole seconds.
+    pub(crate) idle: Duration,
+    /// What the key is charged against the memory bound.
+    pub(crate) charge_bytes: usize,
+}
+
+/// Where a scan goes on. Its number is the cursor of SCAN: zero begins, and zero ends.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Cursor(u64);
+
+impl Cursor {
+    pub(crate) const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn new(shard: usize, slot: Slot) -> Self {
+        Self(((shard as u64) << 32) | u64::from(slot))
+    }
+
+    pub(super) fn shard(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    fn slot(self) -> Slot {
+        self.0 as Slot
+    }
+}
+
+impl View<'_> {
+    /// The one moment of this transaction.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(crate) fn db(&self) -> usize {
+        self.db
+    }
+
+    /// Looks at another database from here on.
+    pub(crate) fn select(&mut self, db: usize) {
+        self.db = db;
+    }
+
+    /// Looks a key up for a reader: counts a hit or a miss, and the key as used.
+    pub(crate) fn read(&mut self, key: KeyRef<'_>) -> Option<Found<'_>> {
+        let (now, db) = (self.now, self.db);
+        let shard = self.shard(key);
+        let Some(slot) = shard.find(db, key, now) else {
+            shard.counts.misses += 1;
+            return None;
+        };
+        shard.counts.hits += 1;
+        let entry = shard.entry(db, slot);
+        entry.accessed_s = seconds(now);
+        Some(found(entry, now))
+    }
+
+    /// Looks a key up without leaving a trace.
+    pub(crate) fn look(&mut self, key: KeyRef<'_>) -> Option<Found<'_>> {
+        let (now, db) = (self.now, self.db);
+        let shard = self.shard(key);
+        let slot = shard.find(db, key, now)?;
+        Some(found(shard.entry(db, slot), now))
+    }
+
+    /// Changes what stands under a key, or what `make` makes where nothing does.
+    ///
+    /// A made value is stored unless `edit` leaves it unchanged. Fails with [`OutOfMemory`]
+    /// where a new key would have to be stored at the memory bound.
+    #[inline]
+    pub(crate) fn update<R, E: From<OutOfMemory>>(
+        &mut self,
+        key: KeyRef<'_>,
+        make: impl FnOnce(Timestamp) -> Value,
+        edit: impl FnOnce(&mut Value, Timestamp) -> Result<(R, Kept), E>,
+    ) -> Result<R, E> {
+        let (now, db, engine) = (self.now, self.db, self.engine);
+        let shard = self.shard(key);
+        if let Some(slot) = shard.find(db, key, now) {
+            shard.entry(db, slot).accessed_s = seconds(now);
+            return shard.edit(db, slot, |value| edit(value, now));
+        }
+        let mut value = make(now);
+        let (result, kept) = edit(&mut value, now)?;
+        let expires = match kept {
+            Kept::Unchanged => return Ok(result),
+            Kept::Spent { expires } | Kept::Changed { expires: Expires::At(expires) } => expires,
+            Kept::Changed { expires: Expires::Keep | Expires::Never } => Timestamp::MAX,
+        };
+        engine.room_for_a_key()?;
+        if expires > now {
+            shard.store(db, key, Entry::new(key, value, expires, now));
+        }
+        Ok(result)
+    }
+
+    /// Changes an existing value; nothing where there is none.
+    pub(crate) fn edit<R, E>(
+        &mut self,
+        key: KeyRef<'_>,
+        edit: impl FnOnce(&mut Value, Timestamp) -> Result<(R, Kept), E>,
+    ) -> Result<Option<R>, E> {
+        let (now, db) = (self.now, self.db);
+        let shard = self.shard(key);
+        let Some(slot) = shard.find(db, key, now) else { return Ok(None) };
+        shard.edit(db, slot, |value| edit(value, now)).map(Some)
+    }
+
+    /// Puts a value under a key, whatever was there. A deadline that has passed removes the key.
+    pub(crate) fn insert(&mut self, key: KeyRef<'_>, value: Value, expires: Timestamp) {
+        let (now, db) = (self.now, self.db);
+        if expires <= now {
+            self.remove(key);
+            return;
+        }
+        self.shard(key).store(db, key, Entry::new(key, value, expires, now));
+    }
+
+    /// Moves the deadline of a key; one that has passed removes it. Returns whether the key was
+    /// there.
+    pub(crate) fn set_expires(&mut self, key: KeyRef<'_>, expires: Timestamp) -> bool {
+        let (now, db) = (self.now, self.db);
+        let shard = self.shard(key);
+        let Some(slot) = shard.find(db, key, now) else { return false };
+        if expires <= now {
+            shard.remove(db, slot);
+        } else {
+            shard.set_expires(db, slot, expires);
+        }
+        true
+    }
+
+    /// Counts a decision on this key, for the statistics.
+    pub(crate) fn count_decision(&mut self, key: KeyRef<'_>, allowed: bool) {
+        let counts = &mut self.shard(key).counts;
+        if allowed {
+            counts.allowed += 1;
+        } else {
+            counts.denied += 1;
+        }
+    }
+
+    /// Takes a key away: its value and deadline.
+    pub(crate) fn remove(&mut self, key: KeyRef<'_>) -> Option<(Value, Timestamp)> {
+        let (now, db) = (self.now, self.db);
+        let shard = self.shard(key);
+        let slot = shard.find(db, key, now)?;
+        shard.remove(db, slot).map(|entry| (entry.value, entry.expires))
+    }
+
+    /// Forgets every key of the locked shards in the current database. Returns how many.
+    pub(crate) fn flush(&mut self) -> usize {
+        let db = self.db;
+        self.guards
+            .iter_mut()
+            .filter_map(|(_, shard)| shard.flush(db))
+            .map(|table| table.len())
+            .sum()
+    }
+
+    /// How many keys the locked shards hold in the current database, expired ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.guards.iter().filter_map(|(_, shard)| shard.table(self.db)).map(|t| t.len()).sum()
+    }
+
+    /// Shows the live keys of the locked shards from `cursor` on, until `visit` breaks or
+    /// `slots_max` slots have been looked at. Returns where to go on; `None` at the end.
+    ///
+    /// A slot keeps its key as long as the key lives, so a key that is there throughout a scan
+    /// is shown exactly once.
+    pub(crate) fn scan(
+        &self,
+        cursor: Cursor,
+        slots_max: usize,
+        mut visit: impl FnMut(&[u8], &Value) -> ControlFlow<()>,
+    ) -> Option<Cursor> {
+        let mut left = slots_max;
+        for (number, shard) in &self.guards {
+            let from = match number.cmp(&cursor.shard()) {
+                std::cmp::Ordering::Less => continue,
+                std::cmp::Ordering::Equal => cursor.slot(),
+                std::cmp::Ordering::Greater => 0,
+            };
+            let Some(table) = shard.table(self.db) else { continue };
+            let mut stopped = false;
+            let mut last = from;
+            let next = table.walk(from, left, |slot, entry| {
+                last = slot;
+                if entry.is_expired(self.now) {
+                    return ControlFlow::Continue(());
+                }
+                let flow = visit(entry.key.as_bytes(), &entry.value);
+                stopped = flow.is_break();
+                flow
+            });
+            match next {
+                Some(slot) => return Some(Cursor::new(*number, slot)),
+                None if stopped => return self.engine.cursor_after(*number),
+                None => {
+                    left = left.saturating_sub((table.slots() - from.min(table.slots())) as usize)
+                }
+            }
+        }
+        let last = self.guards.last().map_or(0, |(number, _)| *number);
+        self.engine.cursor_after(last)
+    }
+
+    fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
+        if self.guards.len() == 1 {
+            return &mut self.guards[0].1;
+        }
+        let number = self.engine.shard_of(key);
+        let place = self
+            .guards
+            .binary_search_by_key(&number, |(number, _)| *number)
+            .expect("a transaction locks the shard of every key it names");
+        &mut self.guards[place].1
+    }
+}
+
+fn found(entry: &Entry, now: Timestamp) -> Found<'_> {
+    Found {
+        value: &entry.value,
+        expires: entry.expires,
+        idle: Duration::from_secs(u64::from(seconds(now).saturating_sub(entry.accessed_s))),
+        charge_bytes: entry.charge_bytes(),
+    }
+}

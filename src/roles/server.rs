@@ -1,0 +1,183 @@
+//! The server: engine, commands, listener and HTTP port, made from the settings.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tracing::info;
+
+use crate::commands::{Initial, Runtime, Service, ThrottleRounding};
+use crate::config::Settings;
+use crate::engine::Engine;
+use crate::protocol::Limits;
+use crate::server::{self, HouseOptions, Hub, Identity, Manner, Plan};
+use crate::size::OrAuto;
+use crate::telemetry;
+use crate::time::Clock;
+
+/// Of the memory there is, this part (in quarters) is taken for keys and values by default.
+const MEMORY_QUARTERS: u64 = 3;
+
+/// Who answers on the RESP port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Listener {
+    Commands,
+    /// `+PONG` to everything: the floor that a measurement compares with.
+    Pong,
+}
+
+/// Serves until the process is told to stop.
+pub(crate) fn serve(
+    settings: &Settings,
+    file: Option<&Path>,
+    listener: Listener,
+) -> anyhow::Result<()> {
+    telemetry::start_logging(&settings.log);
+    let options = &settings.server;
+    let hosts: Vec<String> = options.bind.iter().map(IpAddr::to_string).collect();
+    let sockets = server::bind(&hosts, options.port, options.backlog)?;
+    let port = sockets.first().and_then(server::local_port).context("no address to listen on")?;
+    let workers = worker_count(settings);
+    let identity = Identity {
+        run_id: run_id()?,
+        config_file: file.map(|path| path.display().to_string()).unwrap_or_default(),
+        tcp_port: port,
+        http_port: None,
+        workers,
+        settings: settings.flatten(),
+    };
+    raise_descriptor_limit(options.connections_max.get());
+    let clock = Clock::system();
+    let hub = hub(settings, clock, identity)?;
+    let plan = Plan {
+        sockets,
+        manner: Manner {
+            limits: limits(settings),
+            workers,
+            keepalive: options.keepalive,
+            pong: listener == Listener::Pong,
+        },
+        house: HouseOptions {
+            expiry_period: settings.engine.expiry_period,
+            expiry_budget: settings.engine.expiry_budget,
+        },
+        drain_timeout: options.drain_timeout,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("start the control thread")?.block_on(run(hub, plan, &hosts))
+}
+
+async fn run(hub: Arc<Hub>, plan: Plan, hosts: &[String]) -> anyhow::Result<()> {
+    let port = hub.identity().tcp_port;
+    let stopper = Arc::clone(&hub);
+    tokio::spawn(async move {
+        match server::signalled().await {
+            Ok(signal) => info!(signal, "asked to stop"),
+            Err(error) => tracing::error!(%error, "cannot hear signals"),
+        }
+        stopper.stop();
+    });
+    info!(port, hosts = hosts.join(","), workers = plan.manner.workers, "ready");
+    announce(port);
+    server::serve(hub, plan).await?;
+    Ok(())
+}
+
+fn hub(settings: &Settings, clock: Clock, identity: Identity) -> anyhow::Result<Arc<Hub>> {
+    let engine = Engine::new(settings.engine.shards.number(), seed()?);
+    engine.set_memory_max(match settings.engine.memory_max {
+        OrAuto::Exactly(bytes) => bytes.as_usize(),
+        OrAuto::Auto => usize::try_from(server::memory_limit_bytes() / 4 * MEMORY_QUARTERS)
+            .unwrap_or(usize::MAX),
+    });
+    engine.set_policy(settings.engine.memory_policy);
+    let now = clock.now();
+    let service = Arc::new(Service::new(engine, Runtime::new(initial(settings)), now));
+    Ok(Arc::new(Hub::new(service, clock, identity)))
+}
+
+fn initial(settings: &Settings) -> Initial {
+    Initial {
+        password: settings.server.password.secret().unwrap_or_default().to_owned(),
+        protected: settings.server.protected_mode,
+        connections_max: settings.server.connections_max.get(),
+        idle_timeout: settings.server.idle_timeout,
+        output_bytes_max: settings.server.output_bytes_max.as_usize(),
+        key_bytes_max: settings.engine.key_bytes_max.as_usize(),
+        value_bytes_max: settings.engine.value_bytes_max.as_usize(),
+        log_entries_max: u32::try_from(settings.limits.log_entries_max.get()).unwrap_or(u32::MAX),
+        dragonfly_rounding: settings.limits.throttle_rounding == ThrottleRounding::Dragonfly,
+        slowlog_threshold: settings.slowlog.threshold,
+        slowlog_entries_max: settings.slowlog.entries_max,
+        latency_threshold: settings.latency.threshold,
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let options = &settings.server;
+    Limits {
+        request_bytes_max: options.request_bytes_max.as_usize(),
+        args_max: options.args_max.get(),
+        bulk_bytes_max: options.bulk_bytes_max.as_usize(),
+        inline_bytes_max: options.inline_bytes_max.as_usize(),
+        header_bytes_max: options.inline_bytes_max.as_usize(),
+        pipeline_max: options.pipeline_max.get(),
+    }
+}
+
+fn worker_count(settings: &Settings) -> usize {
+    match settings.server.workers {
+        OrAuto::Exactly(workers) => workers.get(),
+        OrAuto::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    }
+}
+
+/// What a person who starts the program by hand wants to know first.
+fn announce(port: u16) {
+    let mut out = std::io::stderr().lock();
+    // Who closed the terminal does not miss the hint.
+    drop(std::io::Write::write_fmt(
+        &mut out,
+        format_args!(
+            "Tollgate listens on port {port}. Try it:  redis-cli -p {port} RL.LIMIT user:42 5 10s\n"
+        ),
+    ));
+}
+
+fn random(bytes: &mut [u8]) -> anyhow::Result<()> {
+    use std::io::Read;
+    let mut source = std::fs::File::open("/dev/urandom").context("open /dev/urandom")?;
+    source.read_exact(bytes).context("read /dev/urandom")
+}
+
+/// Keys are hashed under a seed that nobody outside knows.
+fn seed() -> anyhow::Result<u64> {
+    let mut bytes = [0; 8];
+    random(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn run_id() -> anyhow::Result<String> {
+    let mut bytes = [0; 20];
+    random(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Every connection is a descriptor; the soft limit is often lower than the settings allow.
+fn raise_descriptor_limit(connections_max: usize) {
+    /// Listeners, logs, `/proc` files and the runtime's own.
+    const OTHERS: u64 = 64;
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let want = connections_max as u64 + OTHERS;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= want) {
+        return;
+    }
+    limit.current = Some(limit.maximum.map_or(want, |maximum| maximum.min(want)));
+    let raised = setrlimit(Resource::Nofile, limit.clone());
+    if raised.is_err() || limit.current.is_some_and(|current| current < want) {
+        let descriptors = limit.current.unwrap_or_default();
+        tracing::warn!(descriptors, connections_max, "fewer file descriptors than connections");
+    }
+}

@@ -1,0 +1,43 @@
+//! Who answers: the commands, or for measuring the listener alone, a bare `+PONG`.
+
+use crate::commands::{Host, Outcome, Session, Worker};
+use crate::protocol::Args;
+
+use super::peer::PeerState;
+
+pub(super) enum Answerer {
+    Commands(Box<Worker>),
+    /// The floor: what a request costs with nothing done for it.
+    Pong,
+}
+
+impl Answerer {
+    pub(super) fn begin(&mut self, peer: &PeerState) {
+        if let Self::Commands(worker) = self {
+            peer.active(worker.begin());
+        }
+    }
+
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        args: Args<'_>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        match self {
+            Self::Commands(worker) => worker.call(session, host, args, out),
+            Self::Pong => {
+                out.extend_from_slice(b"+PONG\r\n");
+                Outcome::Reply
+            }
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        if let Self::Commands(worker) = self {
+            worker.end();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Listening, accepting, and the threads that answer.
+//!
+//! Each worker is a thread with a runtime of its own and the connections it was given; nothing
+//! of a connection ever moves between threads. One control thread accepts, gives each
+//! connection to the worker with the fewest, keeps house (expiry, idle connections, the clock)
+//! and hears signals, so it works on when every worker is busy.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use tracing::{debug, warn};
+
+use super::answer::Answerer;
+use super::connection::{Connection, Scratch};
+use super::hub::Hub;
+use super::peer::PeerState;
+use crate::commands::{Session, Worker};
+use crate::protocol::{Limits, Scanner};
+use crate::time::Duration;
+
+/// Connections that may wait for a worker to take them; the acceptor waits when it is full.
+const HANDOVER_MAX: usize = 1_024;
+
+/// Why the server cannot listen; the text is for the person who started it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot resolve the address {address}: {source}")]
+    Resolve { address: String, source: io::Error },
+    #[error(
+        "cannot listen on {address}: another program is listening there already; choose another \
+         port with --port, or stop that program"
+    )]
+    InUse { address: SocketAddr },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// How workers treat what they are given.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    pub(crate) limits: Limits,
+    pub(crate) workers: usize,
+    pub(crate) keepalive: Duration,
+    /// Answer `+PONG` to everything: to measure the listener alone.
+    pub(crate) pong: bool,
+}
+
+/// Opens the listening sockets. Port 0 lets the system choose one, the same for all addresses.
+pub(crate) fn bind(hosts: &[String], port: u16, backlog: u32) -> Result<Vec<Socket>, Error> {
+    let mut port = port;
+    let mut sockets = Vec::new();
+    for host in hosts {
+        let resolved = (host.as_str(), port)
+            .to_socket_addrs()
+            .map_err(|source| Error::Resolve { address: host.clone(), source })?;
+        for address in resolved {
+            let socket = bind_one(address, backlog).map_err(|source| match source.kind() {
+                io::ErrorKind::AddrInUse => Error::InUse { address },
+                _ => Error::Listen { address, source },
+            })?;
+            port = local_port(&socket).unwrap_or(port);
+            sockets.push(socket);
+        }
+    }
+    Ok(sockets)
+}
+
+fn bind_one(address: SocketAddr, backlog: u32) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket)
+}
+
+pub(crate) fn local_port(socket: &Socket) -> Option<u16> {
+    socket.local_addr().ok()?.as_socket().map(|address| address.port())
+}
+
+/// The worker threads, and how to hand them connections.
+pub(super) struct Workers {
+    doors: Vec<Door>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Door {
+    /// Connections the worker has, or is about to have.
+    load: Arc<AtomicUsize>,
+    sender: mpsc::Sender<Accepted>,
+}
+
+struct Accepted {
+    stream: std::net::TcpStream,
+    peer: Arc<PeerState>,
+    session: Session,
+}
+
+impl Workers {
+    pub(super) fn start(hub: &Arc<Hub>, manner: &Manner) -> Result<Self, Error> {
+        let (mut doors, mut threads) = (Vec::new(), Vec::new());
+        for number in 0..manner.workers.max(1) {
+            let (sender, receiver) = mpsc::channel(HANDOVER_MAX);
+            let load = Arc::new(AtomicUsize::new(0));
+            let (hub, limits, pong) = (Arc::clone(hub), manner.limits, manner.pong);
+            doors.push(Door { load: Arc::clone(&load), sender });
+            let work = move || {
+                let answerer = if pong {
+                    Answerer::Pong
+                } else {
+                    let worker = Worker::new(Arc::clone(hub.service()), hub.clock().clone());
+                    Answerer::Commands(Box::new(worker))
+                };
+                let scratch = Scratch::new(Scanner::new(limits), answerer);
+                work(receiver, hub, load, Rc::new(RefCell::new(scratch)));
+            };
+            let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(work);
+            threads.push(thread.map_err(Error::Thread)?);
+        }
+        Ok(Self { doors, threads })
+    }
+
+    /// Lets the workers end once their connections have.
+    pub(super) fn join(self) {
+        drop(self.doors);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                warn!("a worker thread panicked");
+            }
+        }
+    }
+
+    async fn hand_over(&self, accepted: Accepted) {
+        let door = self
+            .doors
+            .iter()
+            .min_by_key(|door| door.load.load(Ordering::Relaxed))
+            .expect("there is at least one worker");
+        door.load.fetch_add(1, Ordering::Relaxed);
+        if door.sender.send(accepted).await.is_err() {
+            warn!("a worker is gone, its connection is closed");
+        }
+    }
+}
+
+/// The life of one worker thread.
+fn work(
+    mut receiver: mpsc::Receiver<Accepted>,
+    hub: Arc<Hub>,
+    load: Arc<AtomicUsize>,
+    scratch: Rc<RefCell<Scratch>>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            warn!(%error, "a worker could not start");
+            return;
+        }
+    };
+    let tasks = LocalSet::new();
+    tasks.spawn_local(async move {
+        while let Some(Accepted { stream, peer, session }) = receiver.recv().await {
+            let id = session.id;
+            match TcpStream::from_std(stream) {
+                Ok(stream) => {
+                    let (scratch, hub, load) =
+                        (Rc::clone(&scratch), Arc::clone(&hub), Arc::clone(&load));
+                    let connection = Connection::new(stream, scratch, hub, peer, session);
+                    tokio::task::spawn_local(async move {
+                        connection.await;
+                        load.fetch_sub(1, Ordering::Relaxed);
+                    });
+                }
+                Err(error) => {
+                    debug!(%error, "an accepted connection was gone already");
+                    load.fetch_sub(1, Ordering::Relaxed);
+                    hub.forget(id);
+                }
+            }
+        }
+    });
+    // Ends when the door is closed and the last connection has ended.
+    runtime.block_on(tasks);
+}
+
+/// Accepts until the server drains.
+pub(super) async fn accept(
+    listener: TcpListener,
+    hub: Arc<Hub>,
+    workers: Arc<Workers>,
+    keepalive: Duration,
+) {
+    loop {
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, most likely: those in use must end first.
+                warn!(%error, "could not accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        if let Some(refusal) = refusal(&hub, address) {
+            hub.count_rejected();
+            // The reply fits the socket's empty buffer; who does not read it learns nothing.
+            if let Err(error) = stream.try_write(refusal.as_bytes()) {
+                debug!(%error, "a refused connection did not take its reason");
+            }
+            continue;
+        }
+        match admit(&hub, stream, address, keepalive) {
+            Ok(accepted) => workers.hand_over(accepted).await,
+            Err(error) => debug!(%error, "an accepted connection was gone already"),
+        }
+    }
+}
+
+/// What a connection is told that may not come in.
+fn refusal(hub: &Hub, address: SocketAddr) -> Option<&'static str> {
+    let runtime = hub.service().runtime();
+    if runtime.is_protected()
+        && !runtime.has_password()
+        && !address.ip().to_canonical().is_loopback()
+    {
+        return Some(
+            "-DENIED Tollgate is in protected mode and has no password, so it answers only on \
+             this machine. Set `server.password`, or `server.protected_mode: false` where the \
+             network itself is trusted, and start it again.\r\n",
+        );
+    }
+    (!hub.has_room()).then_some("-ERR max number of clients reached\r\n")
+}
+
+fn admit(
+    hub: &Hub,
+    stream: TcpStream,
+    address: SocketAddr,
+    keepalive: Duration,
+) -> io::Result<Accepted> {
+    use std::os::fd::AsRawFd;
+
+    let local = stream.local_addr()?;
+    stream.set_nodelay(true)?;
+    if !keepalive.is_zero() {
+        let keepalive = TcpKeepalive::new().with_time(keepalive.as_std());
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+    }
+    let stream = stream.into_std()?;
+    let id = hub.next_id();
+    let session = Session::new(id, !hub.service().runtime().has_password());
+    let fd = stream.as_raw_fd();
+    let peer = PeerState::new((address, local), fd, session.clone(), hub.clock().now());
+    let peer = Arc::new(peer);
+    hub.admit(id, Arc::clone(&peer));
+    Ok(Accepted { stream, peer, session })
+}
