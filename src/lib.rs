@@ -5,3 +5,7 @@
 
 // Core: synchronous, told the time, no I/O, no logging, no clock.
 pub mod time; // when: Timestamp, Duration, Clock
+
+// Assembly.
+#[cfg(feature = "server")]
+pub mod cli; // the command line

@@ -1,3 +1,7 @@
 //! The `tollgate` program: everything it does is in `tollgate::cli`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tollgate::cli::main()
+}
