@@ -186,8 +186,8 @@ impl fmt::Display for Report {
         let figures = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
         let (mut names, mut values) = (String::new(), String::new());
         for (name, micros) in figures {
-            write!(names, "{name:>10}")?;
-            write!(values, "{:>10}", span(micros))?;
+            write!(names, "{name:>11}")?;
+            write!(values, "{:>11}", span(micros))?;
         }
         write!(f, "\n  latency   {names}\n            {values}")
     }
