@@ -83,7 +83,7 @@ impl Effort {
         }
     }
 
-    /// Scripts are some ten times dearer; their figure is as steady with fewer requests.
+    /// Scripts are much dearer; their figure is as steady with fewer requests.
     fn requests(&self, pipeline: u32, is_script: bool) -> u64 {
         let full = match (pipeline, is_script) {
             (1, true) => 100_000,

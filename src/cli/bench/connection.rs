@@ -163,7 +163,7 @@ impl Connection {
     }
 }
 
-/// A timer of the kernel's: exact to tens of microseconds, where tokio's rounds to milliseconds.
+/// A timer of the kernel's, set in microseconds; tokio's own rounds to milliseconds.
 #[derive(Debug)]
 struct Alarm(AsyncFd<OwnedFd>);
 
