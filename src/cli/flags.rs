@@ -32,6 +32,11 @@ impl SettingFlags {
         Settings::load(self.config.as_deref(), config::environment(), &self.flags())
     }
 
+    /// The same without the environment: a test's server is what the test says.
+    pub(super) fn load_without_environment(&self) -> Result<Settings, Error> {
+        Settings::load(self.config.as_deref(), [], &self.flags())
+    }
+
     pub(super) fn file(&self) -> Option<&Path> {
         self.config.as_deref()
     }

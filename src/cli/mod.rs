@@ -5,9 +5,17 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
 
+mod bench;
+mod check;
 mod config;
+mod embed;
 mod flags;
+mod floor;
+mod resp;
 mod serve;
+mod target;
+
+pub use embed::{Running, start};
 
 use std::process::ExitCode;
 
@@ -41,13 +49,19 @@ enum Command {
     Serve(serve::Arguments),
     /// Print the settings in force, as a document to start your own from.
     Config(config::Arguments),
+    Check(check::Check),
+    Bench(bench::Bench),
+    Floor(floor::Arguments),
 }
 
 impl Command {
-    fn run(self) -> anyhow::Result<()> {
+    fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Serve(arguments) => serve::run(&arguments),
-            Self::Config(arguments) => config::run(&arguments),
+            Self::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),
+            Self::Config(arguments) => config::run(&arguments).map(|()| ExitCode::SUCCESS),
+            Self::Check(arguments) => arguments.run(),
+            Self::Bench(arguments) => arguments.run(),
+            Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
         }
     }
 }
@@ -69,6 +83,9 @@ Try it:
   redis-cli RL.RESET user:42                forget what was spent
   redis-cli CL.THROTTLE user:42 14 30 60    the same question as the module redis-cell puts it
 
+  tollgate check user:42 10 1m              the same from the shell, in words
+  tollgate bench                            load a running server, see its numbers
+
 Settings:
   tollgate config > my.yaml                 every setting, to edit
   tollgate --config my.yaml --port 7000     a file, and flags over it
@@ -85,7 +102,7 @@ pub fn main() -> ExitCode {
     };
     let command = command_line.command.unwrap_or(Command::Serve(command_line.serve));
     match command.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(err) => {
             eprintln!("tollgate: {err:#}");
             ExitCode::from(if err.is::<SettingsError>() { BAD_INPUT } else { FAILED })

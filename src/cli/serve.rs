@@ -10,6 +10,12 @@ pub(super) struct Arguments {
     settings: SettingFlags,
 }
 
+impl Arguments {
+    pub(super) fn settings(&self) -> &SettingFlags {
+        &self.settings
+    }
+}
+
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings.load()?;
     roles::serve(&settings, arguments.settings.file(), Listener::Commands)

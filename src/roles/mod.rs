@@ -2,4 +2,4 @@
 
 mod server;
 
-pub(crate) use server::{Listener, serve};
+pub(crate) use server::{Handle, Listener, serve, start};

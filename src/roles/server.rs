@@ -27,6 +27,12 @@ pub(crate) enum Listener {
     Pong,
 }
 
+/// A server ready to run: its sockets listen already, so its ports are known.
+struct Prepared {
+    hub: Arc<Hub>,
+    plan: Plan,
+}
+
 /// Serves until the process is told to stop.
 pub(crate) fn serve(
     settings: &Settings,
@@ -34,6 +40,73 @@ pub(crate) fn serve(
     listener: Listener,
 ) -> anyhow::Result<()> {
     telemetry::start_logging(&settings.log);
+    raise_descriptor_limit(settings.server.connections_max.get());
+    let Prepared { hub, plan } = prepare(settings, file, listener, Clock::system())?;
+    let identity = hub.identity();
+    info!(port = identity.tcp_port, workers = identity.workers, "ready");
+    announce(identity.tcp_port);
+    control_thread()?.block_on(async {
+        let stopper = Arc::clone(&hub);
+        tokio::spawn(async move {
+            match server::signalled().await {
+                Ok(signal) => info!(signal, "asked to stop"),
+                Err(error) => tracing::error!(%error, "cannot hear signals"),
+            }
+            stopper.stop();
+        });
+        server::serve(hub, plan).await
+    })?;
+    Ok(())
+}
+
+/// Starts a server on a thread of its own, told the time by `clock`.
+pub(crate) fn start(
+    settings: &Settings,
+    file: Option<&Path>,
+    clock: Clock,
+) -> anyhow::Result<Handle> {
+    let Prepared { hub, plan } = prepare(settings, file, Listener::Commands, clock)?;
+    let runtime = control_thread()?;
+    let stopper = Arc::clone(&hub);
+    let thread = std::thread::Builder::new()
+        .name("control".into())
+        .spawn(move || runtime.block_on(server::serve(hub, plan)))?;
+    Ok(Handle { hub: stopper, thread: Some(thread) })
+}
+
+/// A server that runs beside the caller.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    hub: Arc<Hub>,
+    thread: Option<std::thread::JoinHandle<Result<(), server::Error>>>,
+}
+
+impl Handle {
+    pub(crate) fn port(&self) -> u16 {
+        self.hub.identity().tcp_port
+    }
+
+    /// Stops the server and waits until it has.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.hub.stop();
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().map_err(|_| anyhow::anyhow!("the control thread panicked"))??;
+        Ok(())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.hub.stop();
+    }
+}
+
+fn prepare(
+    settings: &Settings,
+    file: Option<&Path>,
+    listener: Listener,
+    clock: Clock,
+) -> anyhow::Result<Prepared> {
     let options = &settings.server;
     let hosts: Vec<String> = options.bind.iter().map(IpAddr::to_string).collect();
     let sockets = server::bind(&hosts, options.port, options.backlog)?;
@@ -47,41 +120,23 @@ pub(crate) fn serve(
         workers,
         settings: settings.flatten(),
     };
-    raise_descriptor_limit(options.connections_max.get());
-    let clock = Clock::system();
-    let hub = hub(settings, clock, identity)?;
-    let plan = Plan {
-        sockets,
-        manner: Manner {
-            limits: limits(settings),
-            workers,
-            keepalive: options.keepalive,
-            pong: listener == Listener::Pong,
-        },
-        house: HouseOptions {
-            expiry_period: settings.engine.expiry_period,
-            expiry_budget: settings.engine.expiry_budget,
-        },
-        drain_timeout: options.drain_timeout,
+    let manner = Manner {
+        limits: limits(settings),
+        workers,
+        keepalive: options.keepalive,
+        pong: listener == Listener::Pong,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("start the control thread")?.block_on(run(hub, plan, &hosts))
+    let house = HouseOptions {
+        expiry_period: settings.engine.expiry_period,
+        expiry_budget: settings.engine.expiry_budget,
+    };
+    let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
+    Ok(Prepared { hub: hub(settings, clock, identity)?, plan })
 }
 
-async fn run(hub: Arc<Hub>, plan: Plan, hosts: &[String]) -> anyhow::Result<()> {
-    let port = hub.identity().tcp_port;
-    let stopper = Arc::clone(&hub);
-    tokio::spawn(async move {
-        match server::signalled().await {
-            Ok(signal) => info!(signal, "asked to stop"),
-            Err(error) => tracing::error!(%error, "cannot hear signals"),
-        }
-        stopper.stop();
-    });
-    info!(port, hosts = hosts.join(","), workers = plan.manner.workers, "ready");
-    announce(port);
-    server::serve(hub, plan).await?;
-    Ok(())
+fn control_thread() -> anyhow::Result<tokio::runtime::Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("start the control thread")
 }
 
 fn hub(settings: &Settings, clock: Clock, identity: Identity) -> anyhow::Result<Arc<Hub>> {
