@@ -158,7 +158,7 @@ impl File {
 }
 
 fn is_test_gate(line: &str) -> bool {
-    line.contains("#[cfg(") && line.contains("test")
+    line.contains("#[cfg(test)]") || line.contains("#[cfg(all(test,")
 }
 
 /// Blanks comments and the insides of string and character literals, so that words in them are
