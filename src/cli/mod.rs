@@ -1,7 +1,7 @@
 //! The command line: what the program is asked to do, and how it says what came of it.
 //!
 //! Each subcommand is a file of this room with its arguments and a `run`; adding one is that
-//! file and a variant of [`Command`]. Serving is what the program does without a word.
+//! file and a variant of `Command`. Serving is what the program does without a word.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
 

@@ -36,16 +36,17 @@ pub(super) fn lay(layers: &mut Layers, path: &Path) -> Result<(), Error> {
 
 fn read(path: &Path) -> Result<String, Error> {
     let unreadable = |source: io::Error| Error::Read { path: path.to_owned(), source };
-    let mut document = String::new();
+    let mut bytes = Vec::new();
     File::open(path)
         .map_err(unreadable)?
         .take(FILE_BYTES_MAX.as_u64() + 1)
-        .read_to_string(&mut document)
+        .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if document.len() as u64 > FILE_BYTES_MAX.as_u64() {
+    if bytes.len() as u64 > FILE_BYTES_MAX.as_u64() {
         return Err(Error::TooLarge { path: path.to_owned(), max: FILE_BYTES_MAX });
     }
-    Ok(document)
+    String::from_utf8(bytes)
+        .map_err(|err| unreadable(io::Error::new(io::ErrorKind::InvalidData, err)))
 }
 
 /// Reads the keys of a section; the whole document is the section with the path "".

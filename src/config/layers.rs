@@ -121,7 +121,9 @@ impl Layers {
     pub(super) fn unknown(&self, path: &str, word: &str) -> String {
         let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
         let paths = self.paths();
-        let nearest = nearest(paths.iter().map(String::as_str), |known| {
+        let sections =
+            paths.iter().flat_map(|path| path.match_indices('.').map(|(at, _)| &path[..at]));
+        let nearest = nearest(sections.chain(paths.iter().map(String::as_str)), |known| {
             let (its_section, its_key) = known.rsplit_once('.').unwrap_or(("", known));
             // A key of the same section is nearer than its like elsewhere.
             strsim::osa_distance(key, its_key) * 2 + usize::from(section != its_section)

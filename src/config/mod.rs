@@ -158,6 +158,7 @@ mod tests {
                 "my.yaml:2:3: server: unknown setting `prot`, the nearest is `server.port`",
             ),
             ("port: 1\n", "my.yaml:1:1: unknown setting `port`, the nearest is `server.port`"),
+            ("egnine: {}\n", "my.yaml:1:1: unknown setting `egnine`, the nearest is `engine`"),
             (
                 "server:\n  port: 1\n  port: 2\n",
                 "my.yaml:3:3: server: `port` stands here a second time",
