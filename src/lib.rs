@@ -4,4 +4,5 @@
 //! and enters them by their `mod.rs`. `tests/tidy.rs` proves it.
 
 // Core: synchronous, told the time, no I/O, no logging, no clock.
-pub mod time; // when: Timestamp, Duration, Clock
+pub mod limit;
+pub mod time; // when: Timestamp, Duration, Clock // may this pass: Quota, Cost, Decision, the algorithms

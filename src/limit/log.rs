@@ -1,0 +1,216 @@
+//! The log of what was spent when, of which sliding-log and sliding-window are made.
+//!
+//! A small log is one chunk used as a ring, so that a key in steady use never allocates. A large
+//! one is a queue of chunks: it pushes at the back, drops at the front, and keeps one emptied
+//! chunk to use again. Each step costs the same however long the log is: a chunk carries the sum
+//! of its costs, and a whole chunk is forgotten at once.
+//!
+//! Invariants: moments never decrease; the sum of all costs fits 64 bits; no chunk of a queue is
+//! empty. Units: microseconds.
+
+use super::chunk::{Chunk, Entry};
+use super::queue::Queue;
+
+/// Into how many steps the window of a log with too many entries is divided.
+const COARSE_STEPS: u64 = 1_000;
+
+/// Two words, told apart by the first: `NoneOrMany` is the variant in which it is null, and so
+/// holds what fits the second.
+#[derive(Debug)]
+pub(super) enum Log {
+    One(Box<Chunk>),
+    NoneOrMany(Option<Box<Queue>>),
+}
+
+const _: () = assert!(size_of::<Log>() == 16);
+
+impl Log {
+    pub(super) const fn new() -> Self {
+        Self::NoneOrMany(None)
+    }
+
+    /// The sum of all costs, also of entries that have expired and were not dropped yet.
+    pub(super) fn sum(&self) -> u64 {
+        match self {
+            Self::One(chunk) => chunk.sum(),
+            Self::NoneOrMany(Some(queue)) => queue.sum(),
+            Self::NoneOrMany(None) => 0,
+        }
+    }
+
+    pub(super) fn last_us(&self) -> Option<u64> {
+        match self {
+            Self::One(chunk) if chunk.is_empty() => None,
+            Self::One(chunk) => Some(chunk.last_us()),
+            Self::NoneOrMany(Some(queue)) => queue.last_us(),
+            Self::NoneOrMany(None) => None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::One(chunk) => chunk.len(),
+            Self::NoneOrMany(Some(queue)) => queue.len(),
+            Self::NoneOrMany(None) => 0,
+        }
+    }
+
+    /// How many of the first entries are coarse.
+    pub(super) fn coarse(&self) -> usize {
+        match self {
+            Self::NoneOrMany(Some(queue)) => queue.coarse(),
+            Self::One(_) | Self::NoneOrMany(None) => 0,
+        }
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
+        let (one, queue) = match self {
+            Self::One(chunk) => (Some(chunk.as_ref()), None),
+            Self::NoneOrMany(queue) => (None, queue.as_ref()),
+        };
+        let chunks = queue.into_iter().flat_map(|queue| queue.chunks());
+        one.into_iter().chain(chunks).flat_map(Chunk::entries)
+    }
+
+    /// Drops the entries up to and including `horizon_us`.
+    pub(super) fn expire(&mut self, horizon_us: u64) {
+        match self {
+            Self::One(chunk) => {
+                chunk.expire(horizon_us);
+            }
+            Self::NoneOrMany(Some(queue)) => {
+                queue.expire(horizon_us);
+                if queue.len() == 0 {
+                    *self = queue.take_spare().map_or(Self::new(), Self::One);
+                }
+            }
+            Self::NoneOrMany(None) => {}
+        }
+    }
+
+    /// The sum of the costs up to and including `horizon_us`.
+    pub(super) fn sum_until(&self, horizon_us: u64) -> u64 {
+        match self {
+            Self::One(chunk) => chunk.sum_until(horizon_us),
+            Self::NoneOrMany(Some(queue)) => queue.sum_until(horizon_us),
+            Self::NoneOrMany(None) => 0,
+        }
+    }
+
+    /// The moment of the entry at which the costs, added up from the first, reach `need`, which
+    /// is above zero; `None` if they never do.
+    pub(super) fn reaches_us(&self, need: u64) -> Option<u64> {
+        if need > self.sum() {
+            return None;
+        }
+        match self {
+            Self::One(chunk) => Some(chunk.reaches_us(need)),
+            Self::NoneOrMany(Some(queue)) => queue.reaches_us(need),
+            Self::NoneOrMany(None) => None,
+        }
+    }
+
+    /// Appends, or adds to the last entry where that is not before `at_us`. A cost that would
+    /// take the sum beyond 64 bits is cut to what fits.
+    pub(super) fn push(&mut self, at_us: u64, cost: u64) {
+        let cost = cost.min(u64::MAX - self.sum());
+        if cost == 0 {
+            return;
+        }
+        match self {
+            Self::One(chunk) => {
+                if !chunk.is_empty() && chunk.last_us() >= at_us {
+                    Chunk::add_to_last(chunk, cost);
+                } else if !chunk.is_full() {
+                    Chunk::push(chunk, Entry { at_us, cost });
+                } else {
+                    self.push_to_full(Entry { at_us, cost });
+                }
+            }
+            Self::NoneOrMany(Some(queue)) => queue.push(at_us, cost),
+            Self::NoneOrMany(None) => {
+                let mut chunk = Chunk::smallest();
+                Chunk::push(&mut chunk, Entry { at_us, cost });
+                *self = Self::One(chunk);
+            }
+        }
+    }
+
+    /// Gives a full only chunk more room, or becomes a queue.
+    #[cold]
+    fn push_to_full(&mut self, entry: Entry) {
+        if let Self::One(chunk) = self {
+            *chunk = chunk.grown();
+            if !chunk.is_full() {
+                return Chunk::push(chunk, entry);
+            }
+        }
+        let mut queue = self.take_as_queue();
+        queue.push(entry.at_us, entry.cost);
+        *self = Self::NoneOrMany(Some(Box::new(queue)));
+    }
+
+    /// What it holds, as a queue; leaves nothing.
+    fn take_as_queue(&mut self) -> Queue {
+        match std::mem::replace(self, Self::new()) {
+            Self::One(chunk) => Queue::from_one(chunk),
+            Self::NoneOrMany(queue) => *queue.unwrap_or_default(),
+        }
+    }
+
+    /// Takes up to `cost` away from the oldest entries; what was taken.
+    pub(super) fn refund(&mut self, cost: u64) -> u64 {
+        let before = self.sum();
+        let mut left = cost.min(before);
+        match self {
+            Self::One(chunk) => {
+                while left > 0 {
+                    let sum = chunk.sum();
+                    chunk.reduce_first(left);
+                    left -= sum - chunk.sum();
+                }
+            }
+            Self::NoneOrMany(Some(queue)) => queue.refund(left),
+            Self::NoneOrMany(None) => {}
+        }
+        before - self.sum()
+    }
+
+    /// More than `entries_max` entries: rounds the oldest half up to steps of a thousandth of the
+    /// window and merges what then falls together. Later than the truth, so never over a limit.
+    pub(super) fn bound(&mut self, entries_max: u32, window_us: u64) {
+        if let Self::NoneOrMany(Some(queue)) = self
+            && queue.len() > entries_max as usize
+        {
+            // Fewer steps for a small maximum, so that what they hold is well below it.
+            let steps = (u64::from(entries_max) / 4).min(COARSE_STEPS);
+            queue.coarsen(window_us.div_ceil(steps));
+        }
+    }
+
+    /// Says of a log that was read back how queue of its first entries are coarse.
+    pub(super) fn set_coarse(&mut self, coarse: usize) {
+        if coarse > 0 {
+            let mut queue = self.take_as_queue();
+            queue.set_coarse(coarse);
+            *self = Self::NoneOrMany(Some(Box::new(queue)));
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::One(chunk) => chunk.heap_bytes(),
+            Self::NoneOrMany(Some(queue)) => queue.heap_bytes(),
+            Self::NoneOrMany(None) => 0,
+        }
+    }
+}
+
+impl Clone for Log {
+    fn clone(&self) -> Self {
+        match self {
+            Self::One(chunk) => Self::One(chunk.duplicate()),
+            Self::NoneOrMany(queue) => Self::NoneOrMany(queue.clone()),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! May this pass: [`Quota`], [`Cost`], [`State`], [`Decision`], and the algorithms.
+//!
+//! Everything here is told the time and does no input or output. A [`Quota`] says how much per
+//! how long and how it is counted; a [`State`] remembers what was spent; [`check`] decides and
+//! spends. What each algorithm promises stands at the head of its file and at [`Algorithm`].
+//!
+//! A state serves any quota: where the quota counts otherwise than the state was counted, what
+//! was spent is carried over first. History that has been dropped does not come back.
+//!
+//! Invariants: a denied request changes nothing that can be seen; time never runs back for a
+//! state; no number overflows, whatever the costs and limits.
+
+mod ask;
+mod chunk;
+mod decision;
+mod encoding;
+mod fixed_window;
+mod gcra;
+mod log;
+mod queue;
+mod quota;
+mod sliding_counter;
+mod sliding_log;
+mod sliding_window;
+mod state;
+mod throttle;
+
+#[cfg(test)]
+mod vectors;
+
+use crate::time::Timestamp;
+
+pub use self::decision::{Cost, Decision, Verdict};
+pub use self::encoding::DecodeError;
+pub use self::quota::{
+    Algorithm, Align, DRAIN_MAX, LOG_ENTRIES_MAX_DEFAULT, LOG_ENTRIES_MAX_LOWEST, Quota,
+    QuotaError, WINDOW_MAX,
+};
+pub use self::state::State;
+pub use self::throttle::{Rounding, Throttle, ThrottleError, ThrottleOutcome, ThrottleRequest};
+
+/// Decides whether the request may pass, and spends its cost if it may.
+pub fn check(quota: &Quota, state: &mut State, cost: Cost, now: Timestamp) -> Decision {
+    let now = now.max(state.last);
+    if quota.capacity() == 0 {
+        return closed(state, now);
+    }
+    if !state.fits(quota) {
+        *state = state.adapted(quota, now);
+    }
+    state.check(quota, cost, now)
+}
+
+/// Answers as [`check`] would, and spends nothing.
+pub fn peek(quota: &Quota, state: &State, cost: Cost, now: Timestamp) -> Decision {
+    let now = now.max(state.last);
+    if quota.capacity() == 0 {
+        return closed(state, now);
+    }
+    if !state.fits(quota) {
+        return state.adapted(quota, now).peek(quota, cost, now);
+    }
+    state.peek(quota, cost, now)
+}
+
+/// Spends without asking, also above the capacity: for what has happened already, such as a
+/// reservation that cost more than its estimate.
+pub fn charge(quota: &Quota, state: &mut State, cost: Cost, now: Timestamp) {
+    let now = now.max(state.last);
+    if quota.capacity() == 0 {
+        return;
+    }
+    if !state.fits(quota) {
+        *state = state.adapted(quota, now);
+    }
+    state.charge(quota, cost, now);
+}
+
+/// Gives back up to `cost` of what is spent, never more; how much that was. A log gives back its
+/// oldest entries, since the newer ones count longer.
+pub fn refund(state: &mut State, cost: Cost, now: Timestamp) -> u64 {
+    state.refund(cost, now)
+}
+
+/// Carries what was spent over to a changed quota, as [`check`] does by itself: a log keeps its
+/// entries, gcra scales its debt, a counter goes on in the window of now; another algorithm gets
+/// what is used, up to the capacity, as spent now.
+pub fn adapt(quota: &Quota, state: &mut State, now: Timestamp) {
+    if quota.capacity() == 0 {
+        return;
+    }
+    if !state.fits(quota) {
+        *state = state.adapted(quota, now);
+    }
+    state.window = quota.window();
+}
+
+/// A limit of zero: never, whatever was spent, which stays as it is.
+fn closed(state: &State, now: Timestamp) -> Decision {
+    Decision {
+        verdict: Verdict::Deny { retry_after: None },
+        limit: 0,
+        remaining: 0,
+        reset_after: state.expires_at().since(now),
+    }
+}
