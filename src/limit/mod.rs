@@ -26,6 +26,12 @@ mod state;
 mod throttle;
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod vectors;
 
 use crate::time::Timestamp;
