@@ -33,7 +33,7 @@ pub(super) struct Filled {
     pub(super) reset_ns: u128,
 }
 
-/// What to do with a cost that does not fit.
+/// Whether a cost of zero may be refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Zero {
     /// Zero always passes.

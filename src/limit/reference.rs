@@ -177,18 +177,18 @@ impl Model {
                 self.admitted.last().map_or(0, |last| last.at_us + window_us - now_us)
             }
             (Algorithm::SlidingCounter | Algorithm::Gcra, _) => {
-                self.first(now_us, |at_us| self.used(quota, at_us) == 0) - now_us
+                Self::first(now_us, |at_us| self.used(quota, at_us) == 0) - now_us
             }
         }
     }
 
     fn first_moment(&self, quota: &Quota, cost: u64, now_us: u64) -> u64 {
         let free = |at_us: u64| quota.capacity().saturating_sub(self.used(quota, at_us));
-        self.first(now_us, |at_us| cost <= free(at_us))
+        Self::first(now_us, |at_us| cost <= free(at_us))
     }
 
     /// The first moment from now at which what only ever becomes true is true.
-    fn first(&self, now_us: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    fn first(now_us: u64, holds: impl Fn(u64) -> bool) -> u64 {
         if holds(now_us) {
             return now_us;
         }
