@@ -207,7 +207,7 @@ impl Chunk {
             this.base_us = entry.at_us;
         }
         let offset = entry.at_us - this.base_us;
-        let offset_fits = offset <= u64::from(u32::MAX) || this.shape.wide;
+        let offset_fits = this.shape.wide || u32::try_from(offset).is_ok();
         if !offset_fits || Costs::for_cost(entry.cost) > this.shape.costs {
             Self::make_fit(this, entry);
         }
@@ -317,7 +317,7 @@ impl Chunk {
     fn make_fit(this: &mut Box<Self>, entry: Entry) {
         let mut shape = this.shape;
         shape.costs = shape.costs.max(Costs::for_cost(entry.cost));
-        let fits = |base_us: u64| entry.at_us - base_us <= u64::from(u32::MAX);
+        let fits = |base_us: u64| u32::try_from(entry.at_us - base_us).is_ok();
         if !shape.wide && !fits(this.base_us) {
             let first_us = this.first_or_base_us();
             if fits(first_us) {

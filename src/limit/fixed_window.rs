@@ -16,7 +16,7 @@ const NONE_US: u64 = u64::MAX;
 
 /// Packed, so that it and the word that tells the algorithms apart take 24 bytes together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(packed(1))]
+#[repr(Rust, packed(1))]
 pub(super) struct Counter {
     pub(super) start_us: u64,
     pub(super) used: u64,

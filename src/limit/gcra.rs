@@ -14,7 +14,7 @@ use super::ask::{quotient, quotient_ceil};
 ///
 /// Packed, so that it and the word that tells the algorithms apart take 24 bytes together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(packed(2))]
+#[repr(Rust, packed(2))]
 pub(super) struct Bucket {
     pub(super) empty_at_us: u64,
     pub(super) interval_ns: u64,
@@ -33,7 +33,7 @@ pub(super) struct Filled {
     pub(super) reset_ns: u128,
 }
 
-/// What to do with a cost that does not fit.
+/// Whether a cost of zero may be refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Zero {
     /// Zero always passes.

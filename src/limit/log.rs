@@ -147,14 +147,14 @@ impl Log {
         }
         let mut queue = self.take_as_queue();
         queue.push(entry.at_us, entry.cost);
-        *self = Self::NoneOrMany(Some(queue));
+        *self = Self::NoneOrMany(Some(Box::new(queue)));
     }
 
     /// What it holds, as a queue; leaves nothing.
-    fn take_as_queue(&mut self) -> Box<Queue> {
+    fn take_as_queue(&mut self) -> Queue {
         match std::mem::replace(self, Self::new()) {
-            Self::One(chunk) => Box::new(Queue::from_one(chunk)),
-            Self::NoneOrMany(queue) => queue.unwrap_or_default(),
+            Self::One(chunk) => Queue::from_one(chunk),
+            Self::NoneOrMany(queue) => *queue.unwrap_or_default(),
         }
     }
 
@@ -193,7 +193,7 @@ impl Log {
         if coarse > 0 {
             let mut queue = self.take_as_queue();
             queue.set_coarse(coarse);
-            *self = Self::NoneOrMany(Some(queue));
+            *self = Self::NoneOrMany(Some(Box::new(queue)));
         }
     }
 
@@ -211,6 +211,96 @@ impl Clone for Log {
         match self {
             Self::One(chunk) => Self::One(chunk.duplicate()),
             Self::NoneOrMany(queue) => Self::NoneOrMany(queue.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reference::Random;
+    use super::*;
+
+    /// A log beside the plain list that it stands for.
+    struct Twins {
+        log: Log,
+        list: Vec<Entry>,
+        now_us: u64,
+    }
+
+    impl Twins {
+        fn push(&mut self, cost: u64) {
+            self.log.push(self.now_us, cost);
+            match self.list.last_mut() {
+                Some(last) if last.at_us >= self.now_us => last.cost += cost,
+                Some(_) | None => self.list.push(Entry { at_us: self.now_us, cost }),
+            }
+        }
+
+        fn refund(&mut self, cost: u64) {
+            let mut left = cost;
+            for entry in &mut self.list {
+                let taken = entry.cost.min(left);
+                entry.cost -= taken;
+                left -= taken;
+            }
+            self.list.retain(|entry| entry.cost > 0);
+            assert_eq!(self.log.refund(cost), cost - left);
+        }
+
+        fn expire(&mut self, horizon_us: u64) {
+            let kept = self.list.partition_point(|entry| entry.at_us <= horizon_us);
+            let expired: u64 = self.list.drain(..kept).map(|entry| entry.cost).sum();
+            assert_eq!(self.log.sum_until(horizon_us), expired);
+            self.log.expire(horizon_us);
+        }
+
+        fn agree(&self, random: &mut Random) {
+            let sum: u64 = self.list.iter().map(|entry| entry.cost).sum();
+            assert_eq!(self.log.sum(), sum);
+            assert_eq!(self.log.len(), self.list.len());
+            assert_eq!(self.log.last_us(), self.list.last().map(|entry| entry.at_us));
+            let (need, mut before) = (1 + random.below(sum + 2), 0);
+            let reached = self.list.iter().find(|entry| {
+                before += entry.cost;
+                before >= need
+            });
+            assert_eq!(self.log.reaches_us(need), reached.map(|entry| entry.at_us));
+        }
+    }
+
+    /// Costs and distances of a profile keep to one shape of chunk, or mix all.
+    fn run(seed: u64) {
+        let mut random = Random::seeded(seed);
+        let costs = random.pick(&[&[1][..], &[1, 1, 1, 2], &[1, 300, 70_000], &[1, 1 << 40]]);
+        let steps_us = random.pick(&[&[1_000][..], &[0, 1, 50_000], &[1, 90_000_000, 1 << 33]]);
+        let size = random.pick(&[3, 12, 60, 124, 125, 700]);
+        let mut twins = Twins { log: Log::new(), list: Vec::new(), now_us: 1 << 50 };
+        for step in 0..1_500 {
+            twins.now_us += random.pick(steps_us);
+            twins.push(random.pick(costs));
+            if twins.list.len() > size || random.below(200) == 0 {
+                let index = random.below(twins.list.len() as u64) / random.pick(&[1, 8, 1_000]);
+                twins.expire(twins.list[index as usize].at_us);
+            }
+            if random.below(50) == 0 {
+                let most = random.pick(&[4, 80, 100_000]);
+                twins.refund(random.below(most));
+            }
+            if step % 7 == 0 {
+                twins.agree(&mut random);
+            }
+        }
+        assert!(twins.log.entries().eq(twins.list.iter().copied()));
+        assert!(twins.log.clone().entries().eq(twins.list.iter().copied()));
+        if let Log::NoneOrMany(Some(queue)) = &twins.log {
+            queue.assert_counts();
+        }
+    }
+
+    #[test]
+    fn log_agrees_with_a_list() {
+        for seed in 0..300 {
+            run(seed);
         }
     }
 }

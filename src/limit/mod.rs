@@ -26,6 +26,8 @@ mod state;
 mod throttle;
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod reference;

@@ -209,6 +209,15 @@ impl Queue {
         };
         malloc_bytes(size_of::<Self>()) + chunks + self.chunks_bytes
     }
+
+    #[cfg(test)]
+    pub(super) fn assert_counts(&self) {
+        let chunks = || self.chunks();
+        assert_eq!(self.sum, chunks().map(Chunk::sum).sum::<u64>());
+        assert_eq!(self.entries, chunks().map(Chunk::len).sum::<usize>());
+        let bytes = chunks().chain(self.spare.as_deref()).map(Chunk::heap_bytes);
+        assert_eq!(self.chunks_bytes, bytes.sum::<usize>());
+    }
 }
 
 impl Clone for Queue {

@@ -115,11 +115,6 @@ impl State {
         }
     }
 
-    /// Whether it was counted just as the quota counts, window included.
-    pub fn is_counted_by(&self, quota: &Quota) -> bool {
-        self.window == quota.window() && self.fits(quota)
-    }
-
     /// Whether it was counted as the quota counts, so that it can be used as it stands. A log
     /// fits any window: its entries are moments.
     pub(super) fn fits(&self, quota: &Quota) -> bool {

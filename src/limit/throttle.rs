@@ -202,3 +202,151 @@ impl Rounding {
 fn wire(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(numbers: [i64; 4]) -> ThrottleRequest {
+        let [max_burst, count_per_period, period_s, quantity] = numbers;
+        ThrottleRequest { max_burst, count_per_period, period_s, quantity }
+    }
+
+    /// A moment in the present, as far after a first one.
+    fn after_ms(millis: u64) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_123 + millis)
+    }
+
+    /// Numbers, moment in milliseconds, reply, for one key.
+    type Row = ([i64; 4], u64, [i64; 5]);
+
+    fn run(rows: &[Row], rounding: Rounding) {
+        let mut state = None;
+        for (numbers, at_ms, reply) in rows {
+            let throttle = Throttle::cell(request(*numbers)).expect("valid numbers");
+            let state = state.get_or_insert_with(|| throttle.fresh(after_ms(*at_ms)));
+            let outcome = throttle.check(state, after_ms(*at_ms));
+            assert_eq!(outcome.cell_reply(rounding), *reply, "{numbers:?} at {at_ms}");
+        }
+    }
+
+    #[test]
+    fn cell_follows_the_vectors_of_the_module() {
+        let ask = |quantity| [4, 1, 1, quantity];
+        run(
+            &[
+                (ask(6), 0, [1, 5, 5, -1, 0]),
+                (ask(1), 0, [0, 5, 4, -1, 1]),
+                (ask(1), 0, [0, 5, 3, -1, 2]),
+                (ask(1), 0, [0, 5, 2, -1, 3]),
+                (ask(1), 0, [0, 5, 1, -1, 4]),
+                (ask(1), 0, [0, 5, 0, -1, 5]),
+                (ask(1), 0, [1, 5, 0, 1, 5]),
+                (ask(1), 3_000, [0, 5, 2, -1, 3]),
+                (ask(1), 3_100, [0, 5, 1, -1, 4]),
+                (ask(1), 4_000, [0, 5, 1, -1, 4]),
+                (ask(1), 8_000, [0, 5, 4, -1, 1]),
+                (ask(1), 9_500, [0, 5, 4, -1, 1]),
+                (ask(0), 9_500, [0, 5, 4, -1, 1]),
+                (ask(2), 9_500, [0, 5, 2, -1, 3]),
+                (ask(5), 9_500, [1, 5, 2, 3, 3]),
+            ],
+            Rounding::Cell,
+        );
+    }
+
+    #[test]
+    fn cell_rounds_seconds_as_the_module_does() {
+        run(&[([15, 30, 60, 1], 0, [0, 16, 15, -1, 2])], Rounding::Cell);
+        run(&[([15, 30, 60, 3], 0, [0, 16, 13, -1, 6])], Rounding::Cell);
+        let whole = [
+            ([9, 10, 10, 10], 0, [0, 10, 0, -1, 10]),
+            ([9, 10, 10, 10], 8, [1, 10, 0, 10, 10]),
+            ([9, 10, 10, 11], 8, [1, 10, 0, -1, 10]),
+        ];
+        run(&whole, Rounding::Cell);
+        // A thousandth of a second and less: the module drops what is below a millisecond.
+        run(&[([0, 1_001, 1, 1], 0, [0, 1, 0, -1, 0])], Rounding::Cell);
+        run(&[([0, 1_000, 1, 1], 0, [0, 1, 0, -1, 1])], Rounding::Cell);
+    }
+
+    #[test]
+    fn dragonfly_adds_a_second_to_whole_ones() {
+        let ask = [4, 1, 10, 1];
+        let rows = [(ask, 0, [0, 5, 4, -1, 11]), ([4, 1, 10, 5], 0, [1, 5, 4, 11, 11])];
+        run(&rows, Rounding::Dragonfly);
+    }
+
+    #[test]
+    fn quantity_of_zero_spends_nothing_and_an_exhausted_key_still_passes_it() {
+        let ask = |quantity| [1, 1, 1, quantity];
+        let rows = [
+            (ask(0), 0, [0, 2, 2, -1, 0]),
+            (ask(2), 0, [0, 2, 0, -1, 2]),
+            (ask(0), 0, [0, 2, 0, -1, 2]),
+            (ask(1), 1_000, [0, 2, 0, -1, 2]),
+        ];
+        run(&rows, Rounding::Cell);
+    }
+
+    #[test]
+    fn changed_parameters_keep_the_moment_of_the_empty_bucket() {
+        let rows = [
+            ([0, 1, 60, 1], 0, [0, 1, 0, -1, 60]),
+            // Far faster, but the bucket is empty only in a minute.
+            ([9, 10, 1, 1], 0, [1, 10, 0, 60, 60]),
+            ([9, 10, 1, 0], 0, [1, 10, 0, 59, 60]),
+            ([9, 10, 1, 1], 59_100, [0, 10, 0, -1, 1]),
+        ];
+        run(&rows, Rounding::Cell);
+    }
+
+    #[test]
+    fn impossible_numbers_are_named() {
+        let error = |numbers| Throttle::cell(request(numbers)).expect_err("an error").to_string();
+        for numbers in [[5, 0, 60, 1], [5, 10, 0, 1], [5, 2_000_000_000, 1, 1]] {
+            assert_eq!(error(numbers), "Zero rates are not supported", "{numbers:?}");
+        }
+        assert_eq!(error([5, -1, 60, 1]), "count_per_period must not be negative");
+        assert_eq!(error([-1, 10, 60, 1]), "max_burst must not be negative");
+        assert_eq!(error([5, 10, -60, 1]), "period must not be negative");
+        assert_eq!(error([5, 10, 60, -1_000]), "quantity must not be negative");
+        assert_eq!(error([i64::MAX, 1, 1, 1]), "max_burst is out of range");
+        assert_eq!(error([1, 1, i64::MAX, 1]), "period is out of range");
+        let crab = |numbers| Throttle::crab(request(numbers)).expect_err("an error").to_string();
+        assert_eq!(crab([0, 10, 60, 1]), "invalid rate limit parameters");
+        assert_eq!(crab([1, 10, 60, -2]), "negative quantity: -2");
+    }
+
+    #[test]
+    fn highest_rate_survives_a_long_pause() {
+        let ask = [999_999_999, 1_000_000_000, 1, 1];
+        let month_ms = 30 * 86_400_000;
+        let reply = [0, 1_000_000_000, 999_999_999, -1, 0];
+        run(&[(ask, 0, reply), (ask, month_ms, reply)], Rounding::Cell);
+    }
+
+    #[test]
+    fn crab_turns_the_flag_swaps_the_times_and_rounds_down() {
+        let ask = |quantity| Throttle::crab(request([3, 2, 3, quantity])).expect("valid numbers");
+        let mut state = ask(1).fresh(after_ms(0));
+        let mut reply = |quantity| ask(quantity).check(&mut state, after_ms(0)).crab_reply();
+        assert_eq!(reply(1), [1, 3, 2, 1, 0]);
+        assert_eq!(reply(2), [1, 3, 0, 4, 0]);
+        assert_eq!(reply(1), [0, 3, 0, 4, 1]);
+        assert_eq!(reply(4), [0, 3, 0, 4, 0]);
+    }
+
+    #[test]
+    fn key_of_another_algorithm_is_taken_over() {
+        let window = Duration::from_secs(60);
+        let quota = crate::limit::Quota::new(crate::limit::Algorithm::SlidingLog, 10, window)
+            .expect("a valid quota");
+        let mut state = State::new(&quota, after_ms(0));
+        crate::limit::check(&quota, &mut state, crate::limit::Cost(3), after_ms(0));
+        let throttle = Throttle::cell(request([4, 1, 1, 1])).expect("valid numbers");
+        let outcome = throttle.check(&mut state, after_ms(0));
+        assert_eq!(outcome.cell_reply(Rounding::Cell), [0, 5, 1, -1, 4]);
+        assert_eq!(state.algorithm(), crate::limit::Algorithm::Gcra);
+    }
+}
