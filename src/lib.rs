@@ -7,3 +7,8 @@
 #[cfg(feature = "server")]
 mod protocol;
 pub mod time; // when: Timestamp, Duration, Clock // the wire: RESP bytes to requests, replies to bytes
+
+// For fuzz targets and benches.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing; // a public door to the scanner and the reply writer

@@ -15,6 +15,8 @@ mod error;
 mod float;
 mod inline;
 mod number;
+#[cfg(any(test, feature = "fuzzing"))]
+mod pieces;
 mod reply;
 mod request;
 mod scan;
@@ -24,5 +26,7 @@ mod tests;
 pub(crate) use args::{Args, OwnedArgs};
 pub(crate) use error::Error;
 pub(crate) use number::{parse_i64, parse_u64};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use pieces::scan_pieces;
 pub(crate) use reply::{Mark, Reply, Resp};
 pub(crate) use request::{Limits, ProtocolError, Scanned, Scanner, Torn, Trust};
