@@ -11,7 +11,9 @@
 //! announced size is over a limit rather than after holding it.
 
 mod args;
+mod binary;
 mod error;
+mod extended;
 mod float;
 mod inline;
 mod number;
@@ -25,6 +27,8 @@ mod tests;
 
 pub(crate) use args::{Args, OwnedArgs};
 pub(crate) use error::Error;
+pub(crate) use extended::Extended;
+pub(crate) use float::{Text as FloatText, parse_f64};
 pub(crate) use number::{parse_i64, parse_u64};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use pieces::scan_pieces;
