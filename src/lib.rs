@@ -4,5 +4,31 @@
 //! and enters them by their `mod.rs`. `tests/tidy.rs` proves it.
 
 // Core: synchronous, told the time, no I/O, no logging, no clock.
-pub mod limit;
-pub mod time; // when: Timestamp, Duration, Clock // may this pass: Quota, Cost, Decision, the algorithms
+pub mod time; // when: Timestamp, Duration, Clock
+pub mod size; // how much: Bytes, amounts left to the machine
+pub mod limit; // may this pass: Quota, Cost, Decision, the algorithms
+#[cfg(feature = "server")]
+mod protocol; // the wire: RESP bytes to requests, replies to bytes
+#[cfg(feature = "server")]
+mod engine; // what is remembered: keyspace, values, expiry, memory
+#[cfg(feature = "server")]
+mod commands; // argv to reply: the table, the gate, the handlers
+
+// Edges: sockets, files, tasks, logs. May use tokio.
+#[cfg(feature = "server")]
+mod telemetry; // metric names, log setup
+#[cfg(feature = "server")]
+mod server; // the RESP listener
+
+// Assembly.
+#[cfg(feature = "server")]
+mod config; // every setting and its default
+#[cfg(feature = "server")]
+mod roles; // who is made of what
+#[cfg(feature = "server")]
+pub mod cli; // the command line
+
+// For fuzz targets and benches.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing; // a public door to the scanner and the reply writer

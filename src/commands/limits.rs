@@ -7,7 +7,7 @@
 use super::call::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View};
-use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, adapt, check, peek, refund};
+use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, check, peek, refund};
 use crate::protocol::{Error, Reply, parse_u64};
 use crate::time::{Duration, ParseDurationError};
 
@@ -104,9 +104,6 @@ fn spend_on(
         |value, now| {
             let state = state_mut(value)?;
             let adapted = !state.is_counted_by(quota);
-            if adapted {
-                adapt(quota, state, now);
-            }
             let decision = check(quota, state, cost, now);
             let kept = if adapted {
                 Kept::Changed { expires: Expires::At(state.expires_at()) }

@@ -134,6 +134,8 @@ impl Shard {
         let charged = entry.charge_bytes();
         let was_limit = entry.value.is_limit();
         let (result, kept) = edit(&mut entry.value)?;
+        // Also of an edit that changed nothing to be seen: a log may have dropped what is old.
+        self.bytes = self.bytes + entry.charge_bytes() - charged;
         let expires = match kept {
             Kept::Unchanged => return Ok(result),
             Kept::Spent { expires } => expires,
@@ -142,7 +144,6 @@ impl Shard {
                 expires.over(entry.expires)
             }
         };
-        self.bytes = self.bytes + entry.charge_bytes() - charged;
         self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
         if expires != entry.expires {
             self.tables[db].set_expires(slot, expires);

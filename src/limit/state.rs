@@ -115,6 +115,12 @@ impl State {
         }
     }
 
+    /// Whether it was counted just as the quota counts, its window included: a check then changes
+    /// nothing but what it spends.
+    pub fn is_counted_by(&self, quota: &Quota) -> bool {
+        self.window == quota.window() && self.fits(quota)
+    }
+
     /// Whether it was counted as the quota counts, so that it can be used as it stands. A log
     /// fits any window: its entries are moments.
     pub(super) fn fits(&self, quota: &Quota) -> bool {

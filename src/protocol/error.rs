@@ -210,6 +210,11 @@ impl Error {
             Self::UnknownCommand(line) | Self::UnknownSubcommand(line) | Self::Raw(line) => {
                 out.extend_from_slice(&line.0);
             }
+            // Also a byte that no text can hold is shown as it came.
+            Self::Protocol(ProtocolError::ExpectedBulk(byte)) => {
+                out.extend_from_slice(b"ERR Protocol error: expected '$', got '");
+                out.extend_from_slice(&[*byte, b'\'']);
+            }
             other => write!(out, "{other}").expect("a Vec takes all that is written"),
         }
     }

@@ -11,11 +11,15 @@
 //! announced size is over a limit rather than after holding it.
 
 mod args;
+mod binary;
 mod error;
+mod extended;
 mod float;
 mod inline;
 mod native;
 mod number;
+#[cfg(any(test, feature = "fuzzing"))]
+mod pieces;
 mod reply;
 mod request;
 mod scan;
@@ -24,6 +28,10 @@ mod tests;
 
 pub(crate) use args::{Args, OwnedArgs};
 pub(crate) use error::Error;
+pub(crate) use extended::Extended;
+pub(crate) use float::{Text as FloatText, parse_f64};
 pub(crate) use number::{parse_i64, parse_u64};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use pieces::scan_pieces;
 pub(crate) use reply::{Mark, Reply, Resp};
 pub(crate) use request::{Limits, ProtocolError, Scanned, Scanner, Torn, Trust};

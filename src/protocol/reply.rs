@@ -10,6 +10,9 @@
 use super::error::Error;
 use super::float;
 
+/// A kind, the 20 characters of the longest number, CR LF.
+const NUMBER_BYTES_MAX: usize = 23;
+
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Resp {
@@ -91,14 +94,12 @@ impl<'b> Reply<'b> {
 
     #[inline]
     pub(crate) fn integer(&mut self, value: i64) {
-        self.out.push(b':');
-        self.number(value);
+        self.number(b':', value);
     }
 
     /// An array of integers, the reply of every limiter command.
     pub(crate) fn integers(&mut self, values: &[i64]) {
-        // A header and each element take at most 23 bytes: a sign, 20 characters, CR LF.
-        self.out.reserve((values.len() + 1) * 23);
+        self.out.reserve((values.len() + 1) * NUMBER_BYTES_MAX);
         self.array(values.len());
         for value in values {
             self.integer(*value);
@@ -108,7 +109,7 @@ impl<'b> Reply<'b> {
     #[inline]
     pub(crate) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
-        self.out.reserve(bytes.len() + 25);
+        self.out.reserve(NUMBER_BYTES_MAX + bytes.len() + 2);
         self.header(b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.out.extend_from_slice(b"\r\n");
@@ -212,12 +213,18 @@ impl<'b> Reply<'b> {
 
     #[inline]
     fn header(&mut self, kind: u8, length: usize) {
-        self.out.push(kind);
-        self.number(length as i64);
+        self.number(kind, length as i64);
     }
 
     #[inline]
-    fn number(&mut self, value: i64) {
+    fn number(&mut self, kind: u8, value: i64) {
+        // Flags, counts and short lengths have one digit: four bytes stored at once.
+        if let 0..=9 = value {
+            self.out.extend_from_slice(&[kind, b'0' + value as u8, b'\r', b'\n']);
+            return;
+        }
+        self.out.reserve(NUMBER_BYTES_MAX);
+        self.out.push(kind);
         self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         self.out.extend_from_slice(b"\r\n");
     }

@@ -1,0 +1,139 @@
+//! INCRBYFLOAT's arithmetic: the 80-bit `long double` of x86, in software.
+//!
+//! Redis reads both numbers to 64 bits of mantissa, adds them, and prints 17 decimals without the
+//! trailing zeros. Clients compare the text, and a 64-bit double gives another: 3200 + 0.1 is
+//! `3200.10000000000000009`. So each step is done here to the bit, on every machine.
+//!
+//! Invariant: a finite number is `mantissa * 2^exponent` with the mantissa's top bit set, unless
+//! the exponent is the smallest there is.
+
+use super::binary::{EXTENDED, Unrounded};
+use num_bigint::BigUint;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A longer text is no number: Redis's own buffer ends there.
+const TEXT_BYTES_MAX: usize = 5 * 1_024;
+
+/// Decimals printed, before trailing zeros are cut.
+const DECIMALS: usize = 17;
+
+/// A number as x86 computes with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Extended(Kind);
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Finite {
+        negative: bool,
+        mantissa: u64,
+        exponent: i32,
+    },
+    /// Of either sign: no sum with it is a number to store.
+    Infinite,
+}
+
+impl Extended {
+    /// Reads all of `text`. What is too large, too small, or not a number is refused; infinity is
+    /// read, and refused by [`Extended::plus`] with another error.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        if text.len() >= TEXT_BYTES_MAX {
+            return None;
+        }
+        let (negative, text) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            rest => (false, rest),
+        };
+        if text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity") {
+            return Some(Self(Kind::Infinite));
+        }
+        let unrounded = Unrounded::parse(text)?;
+        let (mantissa, exponent) = unrounded.round(EXTENDED)?;
+        let vanished = mantissa == 0 && unrounded.mantissa != 0;
+        (!vanished).then_some(Self(Kind::Finite { negative, mantissa, exponent }))
+    }
+
+    /// The rounded sum; `None` if it is not finite.
+    pub(crate) fn plus(self, other: Self) -> Option<Self> {
+        let (Kind::Finite { .. }, Kind::Finite { .. }) = (self.0, other.0) else { return None };
+        let (a, b) = (Term::of(self), Term::of(other));
+        let (high, low) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
+        let low_mantissa = shift_right(low.mantissa, high.exponent.abs_diff(low.exponent));
+        let (negative, mantissa) = if high.negative == low.negative {
+            (high.negative, high.mantissa + low_mantissa)
+        } else {
+            match high.mantissa.cmp(&low_mantissa) {
+                Ordering::Greater => (high.negative, high.mantissa - low_mantissa),
+                Ordering::Less => (low.negative, low_mantissa - high.mantissa),
+                Ordering::Equal => (false, 0),
+            }
+        };
+        let (mantissa, exponent) =
+            Unrounded { mantissa, exponent: high.exponent }.round(EXTENDED)?;
+        Some(Self(Kind::Finite { negative, mantissa, exponent }))
+    }
+}
+
+/// A number with room below its lowest bit and one bit above its top.
+struct Term {
+    negative: bool,
+    mantissa: u128,
+    exponent: i32,
+}
+
+/// Below the lowest bit: more than the two that rounding a difference needs.
+const GUARD_BITS: i32 = 62;
+
+impl Term {
+    fn of(number: Extended) -> Self {
+        match number.0 {
+            Kind::Finite { negative, mantissa, exponent } => Self {
+                negative,
+                mantissa: u128::from(mantissa) << GUARD_BITS,
+                exponent: exponent - GUARD_BITS,
+            },
+            Kind::Infinite => unreachable!("the caller has looked"),
+        }
+    }
+}
+
+/// Shifts, and keeps in the lowest bit whether anything was lost.
+fn shift_right(mantissa: u128, bits: u32) -> u128 {
+    match mantissa.checked_shr(bits) {
+        Some(shifted) => shifted | u128::from(shifted << bits != mantissa),
+        None => u128::from(mantissa != 0),
+    }
+}
+
+impl fmt::Display for Extended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kind::Finite { negative, mantissa, exponent } = self.0 else {
+            return f.write_str("inf");
+        };
+        let text = match u32::try_from(-exponent) {
+            Ok(fraction_bits) if fraction_bits > 0 => with_decimals(mantissa, fraction_bits),
+            _ => (BigUint::from(mantissa) << exponent.unsigned_abs()).to_string(),
+        };
+        let sign = if negative && text != "0" { "-" } else { "" };
+        write!(f, "{sign}{text}")
+    }
+}
+
+/// `mantissa / 2^fraction_bits` to the nearest 17th decimal, ties to even, zeros cut.
+fn with_decimals(mantissa: u64, fraction_bits: u32) -> String {
+    const ONE: u128 = 10_u128.pow(DECIMALS as u32);
+    // Below 2^121, so nothing overflows, and a shift past that leaves less than a half.
+    let scaled = u128::from(mantissa) * ONE;
+    let rounded = match scaled.checked_shr(fraction_bits) {
+        Some(whole) => {
+            let rest = scaled - (whole << fraction_bits);
+            let half = 1 << (fraction_bits - 1);
+            whole + u128::from(rest > half || rest == half && whole % 2 == 1)
+        }
+        None => 0,
+    };
+    let (whole, fraction) = (rounded / ONE, rounded % ONE);
+    let text = format!("{whole}.{fraction:0DECIMALS$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,29 @@
+//! Requests that arrive in pieces, as a connection takes them: for tests and the fuzz target.
+
+use super::{Limits, ProtocolError, Scanner, Torn, Trust};
+
+/// Requests as owned arguments, and why no more were read.
+pub(crate) type Found = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
+
+/// Appends each piece to a buffer, takes all requests out, and drops what was consumed.
+pub(crate) fn scan_pieces(limits: Limits, trust: Trust, pieces: &[&[u8]]) -> Found {
+    let mut scanner = Scanner::new(limits);
+    let (mut torn, mut buffer, mut found) = (Torn::default(), Vec::new(), Vec::new());
+    for piece in pieces {
+        buffer.extend_from_slice(piece);
+        loop {
+            let scanned = scanner.scan(&mut torn, &buffer, trust);
+            let requests = scanner.requests(&buffer);
+            found.extend(requests.map(|args| args.iter().map(<[u8]>::to_vec).collect()));
+            if scanned.failed.is_some() {
+                return (found, scanned.failed);
+            }
+            buffer.drain(..scanned.consumed);
+            if scanner.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(torn.needs() == 0, buffer.is_empty(), "{}", buffer.escape_ascii());
+    }
+    (found, None)
+}
