@@ -119,6 +119,11 @@ impl Throttle {
         Ok(Self { capacity, interval_ns, quantity })
     }
 
+    /// Whether nothing is to be spent, whatever the answer.
+    pub const fn is_peek(&self) -> bool {
+        self.quantity == 0
+    }
+
     /// What a key holds that has not been asked before.
     pub fn fresh(&self, now: Timestamp) -> State {
         let kind = Kind::Gcra(Bucket::new(self.interval_ns, now.as_micros()));
