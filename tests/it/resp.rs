@@ -17,7 +17,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn open(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+        Self::over(TcpStream::connect(("127.0.0.1", port)).expect("the server listens"))
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket option");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         Self { reader: BufReader::new(stream) }
@@ -44,6 +47,15 @@ impl Connection {
         let mut lines = Vec::new();
         self.read_into(&mut lines);
         lines
+    }
+
+    /// One reply of which nothing is kept; `None` at the end, also in the middle of it.
+    pub(crate) fn try_reply(&mut self) -> Option<()> {
+        let mut head = String::new();
+        self.reader.read_line(&mut head).ok().filter(|read| *read > 0)?;
+        let len: usize = head.strip_prefix('$')?.trim_ascii_end().parse().ok()?;
+        let mut body = vec![0; len + 2];
+        self.reader.read_exact(&mut body).ok()
     }
 
     fn read_into(&mut self, lines: &mut Vec<String>) {
