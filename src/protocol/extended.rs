@@ -7,7 +7,7 @@
 //! Invariant: a finite number is `mantissa * 2^exponent` with the mantissa's top bit set, unless
 //! the exponent is the smallest there is.
 
-use super::binary::{EXTENDED, Unrounded};
+use super::binary::{EXTENDED, Unrounded, split_sign};
 use num_bigint::BigUint;
 use std::cmp::Ordering;
 use std::fmt;
@@ -40,11 +40,7 @@ impl Extended {
         if text.len() >= TEXT_BYTES_MAX {
             return None;
         }
-        let (negative, text) = match text {
-            [b'-', rest @ ..] => (true, rest),
-            [b'+', rest @ ..] => (false, rest),
-            rest => (false, rest),
-        };
+        let (negative, text) = split_sign(text);
         if text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity") {
             return Some(Self(Kind::Infinite));
         }

@@ -4,6 +4,7 @@ use super::super::{Limits, Trust, scan_pieces};
 use super::{byte_by_byte, encode, scan_whole};
 use proptest::prelude::*;
 use proptest::sample::select;
+use std::fmt::Write;
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -94,8 +95,11 @@ proptest! {
     fn inline_words_are_those_that_were_quoted(args in proptest::collection::vec(argument(), 1..5)) {
         let mut line = String::new();
         for arg in &args {
-            let escaped: String = arg.iter().map(|byte| format!("\\x{byte:02x}")).collect();
-            line += &format!("\"{escaped}\" ");
+            line.push('"');
+            for byte in arg {
+                write!(line, "\\x{byte:02x}")?;
+            }
+            line.push_str("\" ");
         }
         prop_assume!(!args[0].eq_ignore_ascii_case(b"post"));
         prop_assert_eq!(scan_whole((line + "\n").as_bytes()), (vec![args], None));
