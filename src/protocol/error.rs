@@ -286,11 +286,13 @@ mod tests {
             (Error::InvalidExpire("set"), "ERR invalid expire time in 'set' command"),
             (
                 Error::OnlySubscribed("get".into()),
-                "ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+                "ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context",
             ),
             (
                 Error::span("window", window),
-                "ERR window: expected a number with a unit such as 500ms, 30s, 5m, 1h or 1d, or whole milliseconds",
+                "ERR window: expected a number with a unit such as 500ms, 30s, 5m, 1h or 1d, or \
+                 whole milliseconds",
             ),
             (
                 Error::argument("cost", "expected a whole number"),
