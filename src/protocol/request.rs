@@ -177,15 +177,11 @@ impl Scanner {
             Trust::Unauthenticated => 1,
         };
         let mut before = std::mem::take(torn);
-        let mut searched = before.searched as usize;
         let mut at = 0;
-        let mut step = match before.args_left {
-            0 => Ok(0),
-            _ => self.resume(&mut before, torn, input, trust),
+        let (mut step, mut searched) = match before.args_left {
+            0 => (Ok(0), before.searched as usize),
+            _ => (self.resume(&mut before, torn, input, trust), 0),
         };
-        if before.args_left > 0 {
-            searched = 0;
-        }
         loop {
             match step {
                 Ok(next) => at = next,

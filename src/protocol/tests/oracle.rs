@@ -2,7 +2,7 @@
 //! well formed, and the replies that we write.
 
 use super::super::{Error, Reply, Resp};
-use super::{encode, scan_whole};
+use super::{config, encode, scan_whole};
 use proptest::prelude::*;
 use redis_protocol::resp2::types::OwnedFrame as Frame2;
 use redis_protocol::resp3::types::{OwnedFrame as Frame3, VerbatimStringFormat};
@@ -42,15 +42,6 @@ fn assert_bytes(write: impl Fn(&mut Reply<'_>), v2: &str, v3: &str) {
     assert_eq!(String::from_utf8_lossy(&written(Resp::V3, &write)), v3);
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 500,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(2),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 fn same(left: f64, right: f64) -> bool {
     left.to_bits() == right.to_bits() || left.is_nan() && right.is_nan()
 }
@@ -60,7 +51,7 @@ fn bulks(args: &[Vec<u8>]) -> Frame2 {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(500))]
 
     #[test]
     fn requests_read_as_the_oracle_reads_them(

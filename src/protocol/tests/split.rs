@@ -1,19 +1,10 @@
 //! A stream may be cut anywhere: what is found does not depend on where.
 
 use super::super::{Limits, Trust, cut, scan_pieces};
-use super::{byte_by_byte, encode, scan_whole};
+use super::{byte_by_byte, config, encode, scan_whole};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::fmt::Write;
-
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
 
 fn argument() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
