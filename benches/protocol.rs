@@ -11,11 +11,8 @@ use tollgate::fuzzing::{Worker, reply_bulk, reply_integers};
 const BUFFER_BYTES: usize = 16 << 10;
 
 fn encode(args: &[&str]) -> String {
-    let mut request = format!("*{}\r\n", args.len());
-    for arg in args {
-        request += &format!("${}\r\n{arg}\r\n", arg.len());
-    }
-    request
+    let bulks = args.iter().map(|arg| format!("${}\r\n{arg}\r\n", arg.len()));
+    format!("*{}\r\n{}", args.len(), bulks.collect::<String>())
 }
 
 fn scan(criterion: &mut Criterion) {

@@ -2,21 +2,14 @@
 //!
 //! Not part of the interface: it exists behind the feature `fuzzing`, and changes with them.
 
-use crate::protocol::{Limits, Reply, Resp, Scanner, Torn, Trust, scan_pieces};
+use crate::protocol::{Limits, Reply, Resp, Scanner, Torn, Trust, cut, scan_pieces};
 
 /// What a scan found: requests as lists of arguments, and why it ended early.
 pub type Found = (Vec<Vec<Vec<u8>>>, Option<String>);
 
 /// Scans `input` cut at `cuts` as a connection would that received it in such pieces.
 pub fn scan(input: &[u8], cuts: &[usize]) -> Found {
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();
-    cuts.sort_unstable();
-    let mut from = 0;
-    let mut pieces = Vec::with_capacity(cuts.len() + 1);
-    for to in cuts.into_iter().chain([input.len()]) {
-        pieces.push(&input[from..to]);
-        from = to;
-    }
+    let pieces = cut(input, cuts);
     let (requests, failed) = scan_pieces(Limits::default(), Trust::Authenticated, &pieces);
     (requests, failed.map(|err| err.to_string()))
 }

@@ -231,3 +231,123 @@ fn shown(text: &[u8], bytes_max: usize) -> &[u8] {
     let end = memchr::memchr(0, text).unwrap_or(text.len());
     &text[..end.min(bytes_max)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::OwnedArgs;
+    use super::*;
+    use crate::time::Duration;
+
+    fn unknown(args: &[&[u8]]) -> String {
+        let mut owned = OwnedArgs::default();
+        for arg in args {
+            owned.push(arg).expect("small");
+        }
+        Error::unknown_command(owned.as_args()).to_string()
+    }
+
+    #[test]
+    fn unknown_commands_are_cut_as_redis_cuts_them() {
+        let (long, hundred) = (vec![b'x'; 200], vec![b'a'; 100]);
+        let shown = "ERR unknown command 'foo', with args beginning with: ";
+        assert_eq!(unknown(&[b"foo"]), shown);
+        assert_eq!(unknown(&[b"foo", b"a", b"b"]), format!("{shown}'a' 'b' "));
+        assert_eq!(unknown(&[b"foo", b"", b"a\0b"]), format!("{shown}'' 'a' "));
+        let x = "x".repeat(124);
+        assert_eq!(unknown(&[b"foo", b"a", &long, b"d"]), format!("{shown}'a' '{x}' "));
+        let (a, b) = ("a".repeat(100), "a".repeat(25));
+        assert_eq!(
+            unknown(&[&long, &hundred, &hundred, b"c"]),
+            format!("{} '{a}' '{b}' ", shown.trim_end().replace("foo", &"x".repeat(128)))
+        );
+        // 21 of six bytes are 126, and leave room for two letters of one more.
+        let many = unknown(&[&b"foo"[..]; 40]);
+        assert_eq!(many, format!("{shown}{}'fo' ", "'foo' ".repeat(21)));
+    }
+
+    #[test]
+    fn bytes_of_the_client_are_shown_as_they_came() {
+        let mut out = Vec::new();
+        Error::unknown_subcommand("CONFIG", b"f\xffO").write(&mut out);
+        assert_eq!(out, b"ERR unknown subcommand 'f\xffO'. Try CONFIG HELP.");
+        out.clear();
+        Error::from(ProtocolError::ExpectedBulk(0xff)).write(&mut out);
+        assert_eq!(out, b"ERR Protocol error: expected '$', got '\xff'");
+    }
+
+    #[test]
+    fn texts_with_a_part_to_fill_in_name_it() {
+        let window = Duration::parse(b"5 parsecs").expect_err("no unit of time");
+        let table = [
+            (
+                Error::WrongArity("client|setname".into()),
+                "ERR wrong number of arguments for 'client|setname' command",
+            ),
+            (Error::InvalidExpire("set"), "ERR invalid expire time in 'set' command"),
+            (
+                Error::OnlySubscribed("get".into()),
+                "ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context",
+            ),
+            (
+                Error::span("window", window),
+                "ERR window: expected a number with a unit such as 500ms, 30s, 5m, 1h or 1d, or \
+                 whole milliseconds",
+            ),
+            (
+                Error::argument("cost", "expected a whole number"),
+                "ERR cost: expected a whole number",
+            ),
+            (Error::text("no such tenant"), "ERR no such tenant"),
+            (
+                Error::Text { code: "OVERLOADED", text: "try again in 3 ms".into() },
+                "OVERLOADED try again in 3 ms",
+            ),
+            (Error::raw("MY own"), "MY own"),
+            (ProtocolError::InvalidBulkLength.into(), "ERR Protocol error: invalid bulk length"),
+        ];
+        for (error, expected) in table {
+            assert_eq!(error.to_string(), expected);
+            let mut out = Vec::new();
+            error.write(&mut out);
+            assert_eq!(out, expected.as_bytes());
+        }
+    }
+
+    /// Clients dispatch on the code: one word in capitals, and then a text on the same line.
+    #[test]
+    fn fixed_texts_begin_with_a_code_that_clients_know() {
+        use Error::*;
+        let groups: [(&str, &[Error]); 12] = [
+            ("ERR", &[Syntax, NotInteger, NotFloat, RangeNotFloat, OutOfRange, NotPositive]),
+            ("ERR", &[IndexOutOfRange, InvalidCursor, InvalidDb, DbOutOfRange, NoSuchKey]),
+            ("ERR", &[NegativeKeyCount, TooManyKeys, HashNotInteger, HashNotFloat, ScoreNotNumber]),
+            ("ERR", &[IncrementOverflow, DecrementOverflow, IncrementNotFinite, NoPassword]),
+            (
+                "ERR",
+                &[ExecWithoutMulti, DiscardWithoutMulti, NestedMulti, WatchInMulti, NotInScript],
+            ),
+            ("ERR", &[ProtocolNotInteger, MaxClients, ClusterDisabled]),
+            ("NOAUTH", &[NoAuth, NoAuthHello]),
+            ("WRONGPASS", &[WrongPass]),
+            ("NOPROTO", &[NoProto]),
+            ("BUSY", &[Busy]),
+            ("OOM", &[OutOfMemory]),
+            ("OVERLOADED", &[Overloaded]),
+        ];
+        let others = [
+            ("WRONGTYPE", WrongType),
+            ("EXECABORT", ExecAborted),
+            ("NOSCRIPT", NoScript),
+            ("NOTBUSY", NotBusy),
+            ("UNKILLABLE", Unkillable),
+        ];
+        let grouped =
+            groups.iter().flat_map(|(code, errors)| errors.iter().map(move |e| (*code, e)));
+        for (code, error) in grouped.chain(others.iter().map(|(code, error)| (*code, error))) {
+            let text = error.to_string();
+            assert_eq!(text.split(' ').next(), Some(code), "{text}");
+            assert!(!text.contains("  ") && !text.contains(['\r', '\n']), "{text}");
+        }
+    }
+}

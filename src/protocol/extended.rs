@@ -7,7 +7,7 @@
 //! Invariant: a finite number is `mantissa * 2^exponent` with the mantissa's top bit set, unless
 //! the exponent is the smallest there is.
 
-use super::binary::{EXTENDED, Unrounded};
+use super::binary::{EXTENDED, Unrounded, split_sign};
 use num_bigint::BigUint;
 use std::cmp::Ordering;
 use std::fmt;
@@ -24,13 +24,16 @@ pub(crate) struct Extended(Kind);
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    Finite {
-        negative: bool,
-        mantissa: u64,
-        exponent: i32,
-    },
+    Finite(Finite),
     /// Of either sign: no sum with it is a number to store.
     Infinite,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Finite {
+    negative: bool,
+    mantissa: u64,
+    exponent: i32,
 }
 
 impl Extended {
@@ -40,24 +43,20 @@ impl Extended {
         if text.len() >= TEXT_BYTES_MAX {
             return None;
         }
-        let (negative, text) = match text {
-            [b'-', rest @ ..] => (true, rest),
-            [b'+', rest @ ..] => (false, rest),
-            rest => (false, rest),
-        };
+        let (negative, text) = split_sign(text);
         if text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity") {
             return Some(Self(Kind::Infinite));
         }
         let unrounded = Unrounded::parse(text)?;
         let (mantissa, exponent) = unrounded.round(EXTENDED)?;
         let vanished = mantissa == 0 && unrounded.mantissa != 0;
-        (!vanished).then_some(Self(Kind::Finite { negative, mantissa, exponent }))
+        (!vanished).then_some(Self(Kind::Finite(Finite { negative, mantissa, exponent })))
     }
 
     /// The rounded sum; `None` if it is not finite.
     pub(crate) fn plus(self, other: Self) -> Option<Self> {
-        let (Kind::Finite { .. }, Kind::Finite { .. }) = (self.0, other.0) else { return None };
-        let (a, b) = (Term::of(self), Term::of(other));
+        let (Kind::Finite(a), Kind::Finite(b)) = (self.0, other.0) else { return None };
+        let (a, b) = (Term::of(a), Term::of(b));
         let (high, low) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
         let low_mantissa = shift_right(low.mantissa, high.exponent.abs_diff(low.exponent));
         let (negative, mantissa) = if high.negative == low.negative {
@@ -71,7 +70,7 @@ impl Extended {
         };
         let (mantissa, exponent) =
             Unrounded { mantissa, exponent: high.exponent }.round(EXTENDED)?;
-        Some(Self(Kind::Finite { negative, mantissa, exponent }))
+        Some(Self(Kind::Finite(Finite { negative, mantissa, exponent })))
     }
 }
 
@@ -86,14 +85,11 @@ struct Term {
 const GUARD_BITS: i32 = 62;
 
 impl Term {
-    fn of(number: Extended) -> Self {
-        match number.0 {
-            Kind::Finite { negative, mantissa, exponent } => Self {
-                negative,
-                mantissa: u128::from(mantissa) << GUARD_BITS,
-                exponent: exponent - GUARD_BITS,
-            },
-            Kind::Infinite => unreachable!("the caller has looked"),
+    fn of(number: Finite) -> Self {
+        Self {
+            negative: number.negative,
+            mantissa: u128::from(number.mantissa) << GUARD_BITS,
+            exponent: number.exponent - GUARD_BITS,
         }
     }
 }
@@ -108,7 +104,7 @@ fn shift_right(mantissa: u128, bits: u32) -> u128 {
 
 impl fmt::Display for Extended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kind::Finite { negative, mantissa, exponent } = self.0 else {
+        let Kind::Finite(Finite { negative, mantissa, exponent }) = self.0 else {
             return f.write_str("inf");
         };
         let text = match u32::try_from(-exponent) {

@@ -4,16 +4,12 @@
 //! no point; others keep plain notation while it is short, else `1.5e-9`; then `inf`, `-inf`,
 //! `nan`. The text lives on the stack.
 
-use super::binary::{DOUBLE, Unrounded};
+use super::binary::{DOUBLE, Unrounded, split_sign};
 
 /// Reads a number as the C library does, and all of `text`: decimal or hexadecimal, or infinity,
 /// but no blanks, and what is no number or out of range is refused.
 pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
-    let (negative, magnitude) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
+    let (negative, magnitude) = split_sign(text);
     let value = match magnitude {
         [b'0', b'x' | b'X', ..] => {
             let unrounded = Unrounded::parse(magnitude)?;
@@ -39,7 +35,7 @@ fn compose(mantissa: u64, exponent: i32) -> f64 {
     const HIDDEN_BIT: u64 = 1 << 52;
     // Without the hidden bit it is one of the smallest, whose exponent field is 0.
     let biased = if mantissa >= HIDDEN_BIT { (exponent + 1_075) as u64 } else { 0 };
-    f64::from_bits(biased << 52 | mantissa % HIDDEN_BIT)
+    f64::from_bits((biased << 52) | (mantissa % HIDDEN_BIT))
 }
 
 /// The longest text has 17 significant digits, six zeros or so, a sign, a point, an exponent.
@@ -47,12 +43,12 @@ const TEXT_BYTES_MAX: usize = 32;
 
 /// A number as text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Text {
+pub(crate) struct FloatText {
     bytes: [u8; TEXT_BYTES_MAX],
     length: usize,
 }
 
-impl Text {
+impl FloatText {
     pub(crate) fn new(value: f64) -> Self {
         let mut text = Self { bytes: [0; TEXT_BYTES_MAX], length: 0 };
         text.write(value);
@@ -167,7 +163,7 @@ mod tests {
     use super::*;
 
     fn text(value: f64) -> String {
-        String::from_utf8(Text::new(value).as_bytes().to_vec()).expect("digits")
+        String::from_utf8(FloatText::new(value).as_bytes().to_vec()).expect("digits")
     }
 
     #[test]

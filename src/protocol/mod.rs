@@ -29,9 +29,9 @@ mod tests;
 pub(crate) use args::{Args, OwnedArgs};
 pub(crate) use error::Error;
 pub(crate) use extended::Extended;
-pub(crate) use float::{Text as FloatText, parse_f64};
+pub(crate) use float::{FloatText, parse_f64};
 pub(crate) use number::{parse_i64, parse_u64};
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use pieces::scan_pieces;
+pub(crate) use pieces::{cut, scan_pieces};
 pub(crate) use reply::{Mark, Reply, Resp};
 pub(crate) use request::{Limits, ProtocolError, Scanned, Scanner, Torn, Trust};

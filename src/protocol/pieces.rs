@@ -5,6 +5,20 @@ use super::{Limits, ProtocolError, Scanner, Torn, Trust};
 /// Requests as owned arguments, and why no more were read.
 pub(crate) type Found = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
+/// Cuts `input` at each place, given in any order and taken modulo its length.
+pub(crate) fn cut<'a>(input: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
+    let mut places: Vec<usize> = places.iter().map(|place| place % (input.len() + 1)).collect();
+    places.sort_unstable();
+    places.push(input.len());
+    let mut from = 0;
+    let pieces = places.iter().map(|to| {
+        let piece = &input[from..*to];
+        from = *to;
+        piece
+    });
+    pieces.collect()
+}
+
 /// Appends each piece to a buffer, takes all requests out, and drops what was consumed.
 pub(crate) fn scan_pieces(limits: Limits, trust: Trust, pieces: &[&[u8]]) -> Found {
     let mut scanner = Scanner::new(limits);

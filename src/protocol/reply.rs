@@ -8,7 +8,7 @@
 //! would read one reply as two.
 
 use super::error::Error;
-use super::float;
+use super::float::FloatText;
 
 /// A kind, the 20 characters of the longest number, CR LF.
 const NUMBER_BYTES_MAX: usize = 23;
@@ -165,7 +165,7 @@ impl<'b> Reply<'b> {
     }
 
     pub(crate) fn double(&mut self, value: f64) {
-        let text = float::Text::new(value);
+        let text = FloatText::new(value);
         match self.resp {
             Resp::V2 => self.bulk(text.as_bytes()),
             Resp::V3 => {

@@ -17,8 +17,10 @@ const INPUT_BYTES_MAX: usize = u32::MAX as usize;
 /// Requests of one scan by default: as many as one batch may hold up the others.
 const PIPELINE_MAX: usize = 1_024;
 
-/// Span lists with room for more than this are given back after use: 512 KB.
+/// A span list with room for more than this is given back after use: 512 KB.
 const SPANS_KEPT_MAX: usize = 1 << 16;
+/// So are inline arguments that took more bytes than this.
+const TEXT_KEPT_MAX: usize = 1 << 19;
 
 /// What a client may send.
 #[expect(clippy::struct_field_names, reason = "each is a maximum, and is named so where it is set")]
@@ -175,15 +177,11 @@ impl Scanner {
             Trust::Unauthenticated => 1,
         };
         let mut before = std::mem::take(torn);
-        let mut searched = before.searched as usize;
         let mut at = 0;
-        let mut step = match before.args_left {
-            0 => Ok(0),
-            _ => self.resume(&mut before, torn, input, trust),
+        let (mut step, mut searched) = match before.args_left {
+            0 => (Ok(0), before.searched as usize),
+            _ => (self.resume(&mut before, torn, input, trust), 0),
         };
-        if before.args_left > 0 {
-            searched = 0;
-        }
         loop {
             match step {
                 Ok(next) => at = next,
@@ -241,6 +239,9 @@ impl Scanner {
         self.text.clear();
         if self.spans.capacity() > SPANS_KEPT_MAX {
             self.spans = Vec::new();
+        }
+        if self.text.capacity() > TEXT_KEPT_MAX {
+            self.text = Vec::new();
         }
     }
 
@@ -354,6 +355,95 @@ impl Cursor {
             needs: self.end_min.saturating_sub(input_bytes).max(1),
             searched: self.searched as u32,
             args_left: self.args_left as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRUST: Trust = Trust::Authenticated;
+
+    /// The first scan's count, and the hint, after each of the texts is appended.
+    fn needs(pieces: &[&str]) -> Vec<usize> {
+        let (mut scanner, mut torn) = (Scanner::new(Limits::default()), Torn::default());
+        let mut buffer = Vec::new();
+        let hints = pieces.iter().map(|piece| {
+            buffer.extend_from_slice(piece.as_bytes());
+            let scanned = scanner.scan(&mut torn, &buffer, TRUST);
+            assert_eq!(scanned.failed, None);
+            buffer.drain(..scanned.consumed);
+            torn.needs()
+        });
+        hints.collect()
+    }
+
+    #[test]
+    fn hint_is_what_is_missing_at_the_least() {
+        assert_eq!(needs(&["PING\r\n", "", "PIN", "G\r", "\n"]), [0, 0, 1, 1, 0]);
+        assert_eq!(needs(&["*", "3", "\r", "\n"]), [2, 2, 1, 18]);
+        assert_eq!(
+            needs(&["*2\r\n$3\r\nGET\r\n", "$", "1000", "\r\n", "abc"]),
+            [6, 5, 2, 1_002, 999]
+        );
+        assert_eq!(
+            needs(&["*3\r\n$5\r\n", "hello", "\r\n$1", "\r\na\r\n$0\r\n\r\n"]),
+            [19, 14, 10, 0]
+        );
+    }
+
+    #[test]
+    fn torn_request_is_never_looked_at_twice() {
+        let count = 65_536;
+        let request = format!("*{count}\r\n") + &"$5\r\nhello\r\n".repeat(count);
+        let (mut scanner, mut torn) = (Scanner::new(Limits::default()), Torn::default());
+        let mut end = 0;
+        while end < request.len() {
+            end = (end + 1_000).min(request.len());
+            let buffer = &request.as_bytes()[..end];
+            let scanned = scanner.scan(&mut torn, buffer, TRUST);
+            assert_eq!(scanned.failed, None);
+            if scanned.consumed == 0 {
+                // The next scan begins within one argument of where this one ended.
+                assert!(end - torn.at <= 11 && torn.spans.len() * 11 + 20 > torn.at, "{torn:?}");
+            }
+        }
+        let args = scanner.request(0, request.as_bytes()).expect("complete");
+        assert_eq!((args.len(), args.get(count - 1)), (count, Some(&b"hello"[..])));
+        // Nothing is torn any more, so nothing is held.
+        assert_eq!((torn.spans.capacity(), torn.needs()), (0, 0));
+        scanner.scan(&mut torn, b"PING\r\n", TRUST);
+        assert!(scanner.spans.capacity() <= SPANS_KEPT_MAX, "a long list is given back");
+    }
+
+    #[test]
+    fn long_line_is_searched_once_for_its_end() {
+        for start in ["", "*", "*1\r\n$"] {
+            let line = start.to_owned() + &"1".repeat(60_000);
+            let (mut scanner, mut torn) = (Scanner::new(Limits::default()), Torn::default());
+            for end in 1..=line.len() {
+                scanner.scan(&mut torn, &line.as_bytes()[..end], TRUST);
+                assert!(end - torn.at - torn.searched as usize <= 1, "{torn:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_out_of_reason_are_brought_within() {
+        let all = |value| Limits {
+            request_bytes_max: value,
+            args_max: value,
+            bulk_bytes_max: value,
+            inline_bytes_max: value,
+            header_bytes_max: value,
+            pipeline_max: value,
+        };
+        for limits in [all(0), all(usize::MAX)] {
+            let (mut scanner, mut torn) = (Scanner::new(limits), Torn::default());
+            let input = b"*1\r\n$1\r\na\r\n";
+            let scanned = scanner.scan(&mut torn, input, TRUST);
+            assert_eq!((scanned.consumed, scanner.len()), (input.len(), 1));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! well formed, and the replies that we write.
 
 use super::super::{Error, Reply, Resp};
-use super::{encode, scan_whole};
+use super::{config, encode, scan_whole};
 use proptest::prelude::*;
 use redis_protocol::resp2::types::OwnedFrame as Frame2;
 use redis_protocol::resp3::types::{OwnedFrame as Frame3, VerbatimStringFormat};
@@ -42,13 +42,8 @@ fn assert_bytes(write: impl Fn(&mut Reply<'_>), v2: &str, v3: &str) {
     assert_eq!(String::from_utf8_lossy(&written(Resp::V3, &write)), v3);
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 500,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(2),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+fn same(left: f64, right: f64) -> bool {
+    left.to_bits() == right.to_bits() || left.is_nan() && right.is_nan()
 }
 
 fn bulks(args: &[Vec<u8>]) -> Frame2 {
@@ -56,7 +51,7 @@ fn bulks(args: &[Vec<u8>]) -> Frame2 {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(500))]
 
     #[test]
     fn requests_read_as_the_oracle_reads_them(
@@ -80,7 +75,9 @@ proptest! {
         let write = |reply: &mut Reply<'_>| {
             reply.integers(&integers);
             reply.bulk(&bytes);
-            integers.iter().for_each(|value| reply.bulk_integer(*value));
+            for value in &integers {
+                reply.bulk_integer(*value);
+            }
         };
         let data = integers.iter().map(|data| Frame2::Integer(*data)).collect();
         let mut v2 = vec![Frame2::Array(data), Frame2::BulkString(bytes.clone())];
@@ -96,11 +93,11 @@ proptest! {
         let write = |reply: &mut Reply<'_>| reply.double(data);
         let v3 = read_v3(&written(Resp::V3, write));
         prop_assert!(matches!(&v3[..], [Frame3::Double { data: read, .. }]
-            if *read == data || read.is_nan() && data.is_nan()), "{:?}", v3);
+            if same(*read, data)), "{:?}", v3);
         let v2 = read_v2(&written(Resp::V2, write));
         let [Frame2::BulkString(text)] = &v2[..] else { panic!("{v2:?}") };
         let read: f64 = std::str::from_utf8(text)?.parse()?;
-        prop_assert!(read == data || read.is_nan() && data.is_nan());
+        prop_assert!(same(read, data));
     }
 
     #[test]
@@ -114,14 +111,19 @@ proptest! {
             let lines: Vec<&[u8]> = out.split(|byte| *byte == b'\n').collect();
             prop_assert_eq!(lines.len(), 4);
             prop_assert!(lines[..3].iter().all(|line| line.len() == text.len() + 2));
-            prop_assert_eq!(out.iter().filter(|byte| **byte == b'\r').count(), 3);
+            prop_assert_eq!(out.split(|byte| *byte == b'\r').count(), 4);
         }
     }
 }
 
 #[test]
 fn each_kind_of_reply_is_written_as_redis_writes_it() {
-    assert_bytes(|reply| reply.ok(), "+OK\r\n", "+OK\r\n");
+    let fixed = |reply: &mut Reply<'_>| {
+        reply.ok();
+        reply.null();
+        reply.null_array();
+    };
+    assert_bytes(fixed, "+OK\r\n$-1\r\n*-1\r\n", "+OK\r\n_\r\n_\r\n");
     assert_bytes(|reply| reply.simple("a\r\nb"), "+a  b\r\n", "+a  b\r\n");
     assert_bytes(
         |reply| reply.error(&Error::Syntax),
@@ -141,8 +143,6 @@ fn each_kind_of_reply_is_written_as_redis_writes_it() {
         "$10\r\ntollgate-1\r\n",
         "$10\r\ntollgate-1\r\n",
     );
-    assert_bytes(|reply| reply.null(), "$-1\r\n", "_\r\n");
-    assert_bytes(|reply| reply.null_array(), "*-1\r\n", "_\r\n");
     assert_bytes(|reply| reply.array(12), "*12\r\n", "*12\r\n");
     assert_bytes(|reply| reply.map(7), "*14\r\n", "%7\r\n");
     assert_bytes(|reply| reply.set(2), "*2\r\n", "~2\r\n");

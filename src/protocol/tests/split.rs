@@ -1,18 +1,10 @@
 //! A stream may be cut anywhere: what is found does not depend on where.
 
-use super::super::{Limits, Trust, scan_pieces};
-use super::{byte_by_byte, encode, scan_whole};
+use super::super::{Limits, Trust, cut, scan_pieces};
+use super::{byte_by_byte, config, encode, scan_whole};
 use proptest::prelude::*;
 use proptest::sample::select;
-
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use std::fmt::Write;
 
 fn argument() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -32,27 +24,13 @@ fn nearly_resp() -> impl Strategy<Value = Vec<u8>> {
         6 => select(vec![
             "*1\r\n", "*2\r\n", "*3\r\n", "*0\r\n", "*-1\r\n", "*12\r\n", "$0\r\n\r\n",
             "$1\r\na\r\n", "$3\r\nGET\r\n", "$12\r\nabcdefghijkl\r\n", "$2\r\nab\r\n", "PING\r\n",
-            "\r\n", "\n", "\r", "set a \"b\"\n", "'", "\"", "$", "*", "$5\r\n", "*1", "$1", "$-1\r\n",
+            "\r\n", "\n", "\r", "set a \"b\"\n", "'", "\"", "$", "*", "$5\r\n", "*1", "$1",
+            "$-1\r\n",
             "*x\r\n", "POST /\n", "$130\r\n", "*1048577\r\n", "$536870913\r\n",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         1 => proptest::collection::vec(any::<u8>(), 0..6),
     ];
     proptest::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
-}
-
-/// Cuts at the given places, in any order and beyond the end.
-fn cut<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();
-    cuts.sort_unstable();
-    cuts.push(input.len());
-    let mut from = 0;
-    cuts.iter()
-        .map(|to| {
-            let piece = &input[from..*to];
-            from = *to;
-            piece
-        })
-        .collect()
 }
 
 proptest! {
@@ -91,11 +69,16 @@ proptest! {
     }
 
     #[test]
-    fn inline_words_are_those_that_were_quoted(args in proptest::collection::vec(argument(), 1..5)) {
+    fn inline_words_are_those_that_were_quoted(
+        args in proptest::collection::vec(argument(), 1..5)
+    ) {
         let mut line = String::new();
         for arg in &args {
-            let escaped: String = arg.iter().map(|byte| format!("\\x{byte:02x}")).collect();
-            line += &format!("\"{escaped}\" ");
+            line.push('"');
+            for byte in arg {
+                write!(line, "\\x{byte:02x}")?;
+            }
+            line.push_str("\" ");
         }
         prop_assume!(!args[0].eq_ignore_ascii_case(b"post"));
         prop_assert_eq!(scan_whole((line + "\n").as_bytes()), (vec![args], None));

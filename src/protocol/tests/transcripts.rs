@@ -1,7 +1,7 @@
 //! What a connection may send that is short, odd or malformed, and what is made of it: each row
 //! whole and byte by byte.
 
-use super::super::{Error, Limits, ProtocolError, Scanner, Torn, Trust, scan_pieces};
+use super::super::{Args, Error, Limits, ProtocolError, Scanner, Torn, Trust, scan_pieces};
 use super::{byte_by_byte, encode};
 
 /// Requests as they would be typed, and the error that the connection is closed with.
@@ -200,7 +200,7 @@ fn scan_takes_no_more_than_the_pipeline_limit() {
     let input = b"a\nb\n\n*1\r\n$1\r\nc\r\nd\ne\n";
     let scanned = scanner.scan(&mut torn, input, Trust::Authenticated);
     assert_eq!((scanned.consumed, scanner.len(), torn.needs()), (16, 3, 0));
-    assert_eq!(scanner.request(2, input).map(|args| args.name()), Some(&b"c"[..]));
+    assert_eq!(scanner.request(2, input).map(Args::name), Some(&b"c"[..]));
     assert!(scanner.request(3, input).is_none());
     scanner.scan(&mut torn, &input[16..], Trust::Authenticated);
     assert_eq!(scanner.len(), 2);
