@@ -21,8 +21,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-pub(crate) use hub::{ConnectionCounts, Hub, Identity};
-pub(crate) use listen::{Error, Manner, bind, local_port};
+pub(crate) use hub::{Hub, Identity, Readiness, is_elsewhere};
+pub(crate) use listen::{Error, Manner, accept_one, bind, bind_http, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
 pub(crate) use process::memory_limit_bytes;
 
@@ -48,6 +48,7 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<(), Error> {
         let (hub, workers) = (Arc::clone(&hub), Arc::clone(&workers));
         accepting.spawn(listen::accept(listener, hub, workers, plan.manner.keepalive));
     }
+    hub.open();
     let house = tokio::spawn(house::keep(Arc::clone(&hub), plan.house));
     hub.stopped().await;
     info!(connections = hub.connected(), "stopping: finishing what has begun");
