@@ -19,6 +19,7 @@ mod slowlog;
 mod spec;
 mod table;
 mod tally;
+mod throttle;
 
 pub(crate) use call::Worker;
 pub(crate) use host::{Facts, Host, Peer};
@@ -39,4 +40,5 @@ const FAMILIES: &[&[Spec]] = &[
     latency::SPECS,
     limits::SPECS,
     slowlog::SPECS,
+    throttle::SPECS,
 ];

@@ -1,8 +1,8 @@
 //! One shard: its databases, and the one place where anything in them changes.
 //!
 //! [`Shard::store`], [`Shard::edit`], [`Shard::set_expires`], [`Shard::remove`] and
-//! [`Shard::flush`] are that place, also for expiry, eviction and replay. They, and nothing else, keep the memory sum, move the
-//! limiter generation and append to the effect list.
+//! [`Shard::flush`] are that place, also for expiry, eviction and replay. They, and nothing
+//! else, keep the memory sum, move the limiter generation and append to the effect list.
 
 use std::ops::ControlFlow;
 

@@ -148,7 +148,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_decode_to_what_was_encoded(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn strings_decode_to_what_was_encoded(
+            bytes in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
             for value in [Value::string(&bytes), Value::Raw(bytes.clone())] {
                 let mut encoded = Vec::new();
                 value.encode(&mut encoded);

@@ -140,6 +140,7 @@ impl Chunk {
     }
 
     /// Not empty, so that there is a last entry.
+    #[inline(always)]
     pub(super) fn last_us(&self) -> u64 {
         self.base_us + self.offset(self.slot(self.len - 1))
     }
@@ -152,11 +153,13 @@ impl Chunk {
     }
 
     /// Where the ring keeps the entry that is `index` places after the first.
+    #[inline(always)]
     fn slot(&self, index: u16) -> usize {
         let slot = self.head + index;
         usize::from(if slot >= self.slots { slot - self.slots } else { slot })
     }
 
+    #[inline(always)]
     fn offset(&self, slot: usize) -> u64 {
         let low = u64::from(self.words[slot]);
         if self.shape.wide {
@@ -166,6 +169,7 @@ impl Chunk {
         }
     }
 
+    #[inline(always)]
     fn cost(&self, slot: usize) -> u64 {
         let costs_at = self.shape.costs_at(self.slots.into());
         match self.shape.costs {
@@ -201,47 +205,59 @@ impl Chunk {
         }
     }
 
-    /// Appends to a chunk that is not full; `entry` is not before the last one.
-    pub(super) fn push(this: &mut Box<Self>, entry: Entry) {
+    /// Appends to a chunk that is not full; `entry` is not before the last one. By how many bytes
+    /// the chunk had to grow.
+    #[inline]
+    pub(super) fn push(this: &mut Box<Self>, entry: Entry) -> usize {
         if this.len == 0 {
             this.base_us = entry.at_us;
         }
         let offset = entry.at_us - this.base_us;
-        let offset_fits = this.shape.wide || u32::try_from(offset).is_ok();
-        if !offset_fits || Costs::for_cost(entry.cost) > this.shape.costs {
-            Self::make_fit(this, entry);
+        if this.shape == Shape::NARROW
+            && entry.cost == 1
+            && let Ok(low) = u32::try_from(offset)
+        {
+            let slot = this.slot(this.len);
+            this.words[slot] = low;
+            this.len += 1;
+            this.sum += 1;
+            return 0;
         }
-        let offset = entry.at_us - this.base_us;
+        Self::push_any(this, entry)
+    }
+
+    fn push_any(this: &mut Box<Self>, entry: Entry) -> usize {
+        let grown = Self::make_fit(this, entry);
         let slot = this.slot(this.len);
-        this.put_offset(slot, offset);
+        this.put_offset(slot, entry.at_us - this.base_us);
         this.put_cost(slot, entry.cost);
         this.len += 1;
         this.sum += entry.cost;
+        grown
     }
 
-    /// Adds to the cost of the last entry; there is one.
-    pub(super) fn add_to_last(this: &mut Box<Self>, cost: u64) {
+    /// Adds to the cost of the last entry; there is one. By how many bytes the chunk had to grow.
+    pub(super) fn add_to_last(this: &mut Box<Self>, cost: u64) -> usize {
         let slot = this.slot(this.len - 1);
         let entry = Entry { at_us: this.last_us(), cost: this.cost(slot) + cost };
-        if Costs::for_cost(entry.cost) > this.shape.costs {
-            Self::make_fit(this, entry);
-        }
+        let grown = Self::make_fit(this, entry);
         let slot = this.slot(this.len - 1);
         this.put_cost(slot, entry.cost);
         this.sum += cost;
+        grown
     }
 
-    /// Forgets the entries up to and including `horizon_us`; the sum of their costs.
-    pub(super) fn expire(&mut self, horizon_us: u64) -> u64 {
-        let Some(reach) = horizon_us.checked_sub(self.base_us) else { return 0 };
-        let before = self.sum;
+    /// Forgets the entries up to and including `horizon_us`.
+    #[inline(always)]
+    pub(super) fn expire(&mut self, horizon_us: u64) {
+        let Some(reach) = horizon_us.checked_sub(self.base_us) else { return };
         while self.len > 0 && self.offset(self.head.into()) <= reach {
             self.pop();
         }
-        before - self.sum
     }
 
     /// Forgets the first entry; there is one.
+    #[inline(always)]
     pub(super) fn pop(&mut self) {
         self.sum -= self.cost(self.head.into());
         self.head = self.slot(1) as u16;
@@ -272,10 +288,15 @@ impl Chunk {
 
     /// The moment of the entry at which the costs, added up from the first, reach `need`, which
     /// is above zero and at most the sum.
+    #[inline(always)]
     pub(super) fn reaches_us(&self, need: u64) -> u64 {
         if self.shape.costs == Costs::Ones {
             return self.base_us + self.offset(self.slot((need - 1) as u16));
         }
+        self.walk_to_us(need)
+    }
+
+    fn walk_to_us(&self, need: u64) -> u64 {
         let mut sum = 0;
         for entry in self.entries() {
             sum += entry.cost;
@@ -312,9 +333,20 @@ impl Chunk {
         if self.is_empty() { self.base_us } else { self.first_us() }
     }
 
-    /// Changes base and shape, where needed, so that the moment and the cost can be written.
+    /// Changes base and shape, where needed, so that the moment and the cost can be written. By
+    /// how many bytes the chunk had to grow.
+    fn make_fit(this: &mut Box<Self>, entry: Entry) -> usize {
+        let offset_fits = this.shape.wide || u32::try_from(entry.at_us - this.base_us).is_ok();
+        if offset_fits && Costs::for_cost(entry.cost) <= this.shape.costs {
+            return 0;
+        }
+        let before = this.heap_bytes();
+        Self::reshape(this, entry);
+        this.heap_bytes() - before
+    }
+
     #[cold]
-    fn make_fit(this: &mut Box<Self>, entry: Entry) {
+    fn reshape(this: &mut Box<Self>, entry: Entry) {
         let mut shape = this.shape;
         shape.costs = shape.costs.max(Costs::for_cost(entry.cost));
         let fits = |base_us: u64| u32::try_from(entry.at_us - base_us).is_ok();

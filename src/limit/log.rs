@@ -30,6 +30,7 @@ impl Log {
     }
 
     /// The sum of all costs, also of entries that have expired and were not dropped yet.
+    #[inline]
     pub(super) fn sum(&self) -> u64 {
         match self {
             Self::One(chunk) => chunk.sum(),
@@ -38,6 +39,7 @@ impl Log {
         }
     }
 
+    #[inline(always)]
     pub(super) fn last_us(&self) -> Option<u64> {
         match self {
             Self::One(chunk) if chunk.is_empty() => None,
@@ -73,11 +75,10 @@ impl Log {
     }
 
     /// Drops the entries up to and including `horizon_us`.
+    #[inline(always)]
     pub(super) fn expire(&mut self, horizon_us: u64) {
         match self {
-            Self::One(chunk) => {
-                chunk.expire(horizon_us);
-            }
+            Self::One(chunk) => chunk.expire(horizon_us),
             Self::NoneOrMany(Some(queue)) => {
                 queue.expire(horizon_us);
                 if queue.len() == 0 {
@@ -110,28 +111,36 @@ impl Log {
         }
     }
 
-    /// Appends, or adds to the last entry where that is not before `at_us`. A cost that would
-    /// take the sum beyond 64 bits is cut to what fits.
-    pub(super) fn push(&mut self, at_us: u64, cost: u64) {
+    /// Appends, or adds to the last entry where that is not before `at_us`; the moment at which
+    /// the cost counts. A cost that would take the sum beyond 64 bits is cut to what fits.
+    #[inline]
+    pub(super) fn push(&mut self, at_us: u64, cost: u64) -> u64 {
         let cost = cost.min(u64::MAX - self.sum());
         if cost == 0 {
-            return;
+            return at_us;
         }
         match self {
             Self::One(chunk) => {
-                if !chunk.is_empty() && chunk.last_us() >= at_us {
-                    Chunk::add_to_last(chunk, cost);
-                } else if !chunk.is_full() {
-                    Chunk::push(chunk, Entry { at_us, cost });
-                } else {
-                    self.push_to_full(Entry { at_us, cost });
+                if !chunk.is_empty() {
+                    let last_us = chunk.last_us();
+                    if last_us >= at_us {
+                        Chunk::add_to_last(chunk, cost);
+                        return last_us;
+                    }
                 }
+                if chunk.is_full() {
+                    self.push_to_full(Entry { at_us, cost });
+                } else {
+                    Chunk::push(chunk, Entry { at_us, cost });
+                }
+                at_us
             }
             Self::NoneOrMany(Some(queue)) => queue.push(at_us, cost),
             Self::NoneOrMany(None) => {
                 let mut chunk = Chunk::smallest();
                 Chunk::push(&mut chunk, Entry { at_us, cost });
                 *self = Self::One(chunk);
+                at_us
             }
         }
     }
@@ -142,7 +151,8 @@ impl Log {
         if let Self::One(chunk) = self {
             *chunk = chunk.grown();
             if !chunk.is_full() {
-                return Chunk::push(chunk, entry);
+                Chunk::push(chunk, entry);
+                return;
             }
         }
         let mut queue = self.take_as_queue();
@@ -272,7 +282,13 @@ mod tests {
     fn run(seed: u64) {
         let mut random = Random::seeded(seed);
         let costs = random.pick(&[&[1][..], &[1, 1, 1, 2], &[1, 300, 70_000], &[1, 1 << 40]]);
-        let steps_us = random.pick(&[&[1_000][..], &[0, 1, 50_000], &[1, 90_000_000, 1 << 33]]);
+        // Within 32 bits, such that a small ring must move its base now and then, and beyond.
+        let steps_us = random.pick(&[
+            &[1_000][..],
+            &[0, 1, 50_000],
+            &[1_000_000, 90_000_000],
+            &[1, 90_000_000, 1 << 33],
+        ]);
         let size = random.pick(&[3, 12, 60, 124, 125, 700]);
         let mut twins = Twins { log: Log::new(), list: Vec::new(), now_us: 1 << 50 };
         for step in 0..1_500 {

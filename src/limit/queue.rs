@@ -61,27 +61,26 @@ impl Queue {
         self.chunks.back().map(|chunk| chunk.last_us())
     }
 
-    /// Appends, or adds to the last entry where that is not before `at_us`. The sum stays within
-    /// 64 bits, which the log sees to.
-    pub(super) fn push(&mut self, at_us: u64, cost: u64) {
+    /// Appends, or adds to the last entry where that is not before `at_us`; the moment at which
+    /// the cost counts. The sum stays within 64 bits, which the log sees to.
+    #[inline]
+    pub(super) fn push(&mut self, at_us: u64, cost: u64) -> u64 {
         self.sum += cost;
-        match self.chunks.back_mut() {
-            Some(back) if back.last_us() >= at_us => {
-                let before = back.heap_bytes();
-                Chunk::add_to_last(back, cost);
-                self.chunks_bytes += back.heap_bytes() - before;
+        if let Some(back) = self.chunks.back_mut() {
+            let last_us = back.last_us();
+            if last_us >= at_us {
+                self.chunks_bytes += Chunk::add_to_last(back, cost);
+                return last_us;
             }
-            Some(back) if !back.is_full() => {
-                let before = back.heap_bytes();
-                Chunk::push(back, Entry { at_us, cost });
-                self.chunks_bytes += back.heap_bytes() - before;
+            if !back.is_full() {
+                self.chunks_bytes += Chunk::push(back, Entry { at_us, cost });
                 self.entries += 1;
-            }
-            Some(_) | None => {
-                self.push_chunk(Entry { at_us, cost });
-                self.entries += 1;
+                return at_us;
             }
         }
+        self.push_chunk(Entry { at_us, cost });
+        self.entries += 1;
+        at_us
     }
 
     /// Begins a new chunk with the entry.
@@ -100,7 +99,14 @@ impl Queue {
     }
 
     /// Drops the entries up to and including `horizon_us`.
+    #[inline]
     pub(super) fn expire(&mut self, horizon_us: u64) {
+        if self.chunks.front().is_some_and(|front| front.first_us() <= horizon_us) {
+            self.drop_expired(horizon_us);
+        }
+    }
+
+    fn drop_expired(&mut self, horizon_us: u64) {
         let mut at_once = false;
         while let Some(front) = self.chunks.front_mut() {
             let (sum, len) = (front.sum(), front.len());
@@ -165,12 +171,16 @@ impl Queue {
 
     /// As [`super::log::Log::reaches_us`].
     pub(super) fn reaches_us(&self, need: u64) -> Option<u64> {
-        let mut need = need;
-        for chunk in &self.chunks {
-            if need <= chunk.sum() {
-                return Some(chunk.reaches_us(need));
+        let front = self.chunks.front()?;
+        if need <= front.sum() {
+            return Some(front.reaches_us(need));
+        }
+        let mut left = need - front.sum();
+        for chunk in self.chunks.iter().skip(1) {
+            if left <= chunk.sum() {
+                return Some(chunk.reaches_us(left));
             }
-            need -= chunk.sum();
+            left -= chunk.sum();
         }
         None
     }

@@ -26,9 +26,8 @@ pub(super) fn check(log: &mut Log, ask: &Ask, slot_us: u64) -> Decision {
     if ask.cost == 0 {
         return ask.allow(used, reset_us(log, ask, used));
     }
-    let at_us = stamp_us(log, ask, slot_us);
-    log.push(at_us, ask.cost);
-    ask.allow(used + ask.cost, at_us.saturating_add(ask.window_us) - ask.now_us)
+    let at_us = log.push(stamp_us(ask, slot_us), ask.cost);
+    ask.allow(used + ask.cost, left_us(at_us, ask))
 }
 
 /// The answer of [`check`], spending nothing.
@@ -41,8 +40,8 @@ pub(super) fn peek(log: &Log, ask: &Ask, slot_us: u64) -> Decision {
     if ask.cost == 0 {
         return ask.allow(used, reset_us(log, ask, used));
     }
-    let at_us = stamp_us(log, ask, slot_us);
-    ask.allow(used + ask.cost, at_us.saturating_add(ask.window_us) - ask.now_us)
+    let at_us = log.last_us().unwrap_or(0).max(stamp_us(ask, slot_us));
+    ask.allow(used + ask.cost, left_us(at_us, ask))
 }
 
 /// Spends without asking, also above the capacity.
@@ -50,7 +49,7 @@ pub(super) fn charge(log: &mut Log, ask: &Ask, slot_us: u64) {
     if let Some(horizon_us) = ask.horizon_us() {
         log.expire(horizon_us);
     }
-    log.push(stamp_us(log, ask, slot_us), ask.cost);
+    log.push(stamp_us(ask, slot_us), ask.cost);
 }
 
 /// `expired` is the sum of the first entries that no longer count but still stand in the log.
@@ -77,12 +76,11 @@ const fn left_us(at_us: u64, ask: &Ask) -> u64 {
     at_us.saturating_add(ask.window_us).saturating_sub(ask.now_us)
 }
 
-/// The moment to remember: now, rounded up to slots, never before the last entry.
-fn stamp_us(log: &Log, ask: &Ask, slot_us: u64) -> u64 {
-    let at_us = if slot_us == EXACT_US {
+/// The moment to remember: now, rounded up to slots.
+const fn stamp_us(ask: &Ask, slot_us: u64) -> u64 {
+    if slot_us == EXACT_US {
         ask.now_us
     } else {
         ask.now_us.div_ceil(slot_us).saturating_mul(slot_us)
-    };
-    log.last_us().map_or(at_us, |last_us| last_us.max(at_us))
+    }
 }

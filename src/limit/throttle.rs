@@ -119,6 +119,11 @@ impl Throttle {
         Ok(Self { capacity, interval_ns, quantity })
     }
 
+    /// Whether nothing is to be spent, whatever the answer.
+    pub const fn is_peek(&self) -> bool {
+        self.quantity == 0
+    }
+
     /// What a key holds that has not been asked before.
     pub fn fresh(&self, now: Timestamp) -> State {
         let kind = Kind::Gcra(Bucket::new(self.interval_ns, now.as_micros()));
@@ -205,6 +210,7 @@ fn wire(number: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Algorithm, Cost, Quota, check};
     use super::*;
 
     fn request(numbers: [i64; 4]) -> ThrottleRequest {
@@ -340,13 +346,12 @@ mod tests {
     #[test]
     fn key_of_another_algorithm_is_taken_over() {
         let window = Duration::from_secs(60);
-        let quota = crate::limit::Quota::new(crate::limit::Algorithm::SlidingLog, 10, window)
-            .expect("a valid quota");
+        let quota = Quota::new(Algorithm::SlidingLog, 10, window).expect("a valid quota");
         let mut state = State::new(&quota, after_ms(0));
-        crate::limit::check(&quota, &mut state, crate::limit::Cost(3), after_ms(0));
+        check(&quota, &mut state, Cost(3), after_ms(0));
         let throttle = Throttle::cell(request([4, 1, 1, 1])).expect("valid numbers");
         let outcome = throttle.check(&mut state, after_ms(0));
         assert_eq!(outcome.cell_reply(Rounding::Cell), [0, 5, 1, -1, 4]);
-        assert_eq!(state.algorithm(), crate::limit::Algorithm::Gcra);
+        assert_eq!(state.algorithm(), Algorithm::Gcra);
     }
 }

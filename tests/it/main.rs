@@ -1,0 +1,11 @@
+//! The integration tests, one binary: each plays at a server over a real socket.
+//!
+//! A server of ours runs inside the test under a clock that the test moves, so windows open
+//! without waiting; where the program itself is the subject, its binary is started. A real
+//! Redis settles what is right for standard commands: it must be installed (`make test` does).
+
+mod redis;
+mod resp;
+mod server;
+mod transcript;
+mod wire;

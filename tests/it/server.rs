@@ -1,0 +1,103 @@
+//! A Tollgate inside the test, under a clock that the test moves; or the program itself.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use tollgate::cli::{Running, start};
+use tollgate::time::{Clock, Duration, Timestamp};
+
+use crate::resp::Connection;
+
+/// 2023-11-14T22:13:20Z.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+pub(crate) struct Tollgate {
+    running: Running,
+    clock: Clock,
+}
+
+impl Tollgate {
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let clock = Clock::manual(START);
+        let flags = [&["--port", "0", "--http-port", "0"], flags].concat();
+        let running = start(&flags, clock.clone()).expect("the flags are right");
+        Self { running, clock }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.running.port()
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(self.port())
+    }
+
+    pub(crate) fn advance(&self, span: &str) {
+        self.clock.advance(span.parse::<Duration>().expect("a span such as 59s"));
+    }
+
+    pub(crate) fn stop(self) {
+        self.running.stop().expect("it stops in order");
+    }
+}
+
+/// The program, started as a person would.
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Program {
+    /// Starts `tollgate` on a free port and waits until it says where it listens.
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let mut child = command(&[&["--port", "0", "--http-port", "0"], flags].concat())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program is built");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let port = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let (_, rest) = line.split_once("listens on port ")?;
+                rest.split(|byte: char| !byte.is_ascii_digit()).next()?.parse().ok()
+            })
+            .expect("it says where it listens");
+        // Its log goes on: somebody must read it, or it would wait for its reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, port }
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(self.port)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by its name and waits for the end.
+    pub(crate) fn end_by(mut self, signal: &str) -> ExitStatus {
+        let sent = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have gone already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The program with these arguments, and nothing of our environment that would change it.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.args(arguments);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TOLLGATE_")) {
+        command.env_remove(name);
+    }
+    command
+}

@@ -1,0 +1,223 @@
+//! Transcripts: what is sent and what comes back, as text.
+//!
+//! ```text
+//! --- title of a section: a new connection to an empty server
+//! resp 3                    the connection begins with HELLO 3
+//! tollgate only             not played at Redis
+//! # a comment
+//! > SET key "a\r\nb"        a request: words, quoted where needed
+//! >> "PING\r\n"             raw bytes; each reply is then one group of `<` lines
+//! ! 7.2: why                the next reply deliberately differs from Redis 7.0's
+//! < +OK                     the reply, a line for each of RESP's; a bulk is quoted
+//! < :[1..10]                any integer from 1 to 10
+//! < ...                     any one reply
+//! < (closed)                the end of the connection
+//! @ +59s                    moves the clock; such a section is not played at Redis
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::resp::Connection;
+
+pub(crate) struct Transcript {
+    pub(crate) path: PathBuf,
+    pub(crate) sections: Vec<Section>,
+}
+
+#[derive(Default)]
+pub(crate) struct Section {
+    pub(crate) line: usize,
+    pub(crate) title: String,
+    resp3: bool,
+    pub(crate) ours_only: bool,
+    steps: Vec<Step>,
+}
+
+enum Step {
+    Advance(String),
+    Send { line: usize, bytes: Vec<u8> },
+    Expect { line: usize, reply: Vec<String>, differs: Option<String> },
+}
+
+/// Who plays: us, whose clock moves, or the real Redis.
+pub(crate) enum Player<'a> {
+    Tollgate { advance: &'a dyn Fn(&str) },
+    Redis,
+}
+
+/// Every transcript under `tests/it/wire`, by name.
+pub(crate) fn all() -> Vec<Transcript> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/wire");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("it can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "resp"))
+        .collect();
+    paths.sort();
+    paths.into_iter().map(read).collect()
+}
+
+fn read(path: PathBuf) -> Transcript {
+    let text = fs::read_to_string(&path).expect("a transcript is text");
+    let mut sections = vec![Section::default()];
+    let mut differs = None;
+    for (at, row) in text.lines().enumerate() {
+        let line = at + 1;
+        let place = || format!("{}:{line}", path.display());
+        let (sign, rest) = row.split_once(' ').unwrap_or((row, ""));
+        let section = sections.last_mut().expect("there is always one");
+        match sign {
+            "" | "#" => {}
+            "---" => sections.push(Section { line, title: rest.into(), ..Section::default() }),
+            "resp" => section.resp3 = rest == "3",
+            "tollgate" => section.ours_only = true,
+            "!" => differs = Some(rest.to_owned()),
+            "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
+            ">" => {
+                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let bytes = crate::resp::encode(&words);
+                section.steps.push(Step::Send { line, bytes });
+            }
+            ">>" => {
+                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
+                section.steps.push(Step::Send { line, bytes: words.concat() });
+            }
+            "<" => match section.steps.last_mut() {
+                Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
+                _ => {
+                    let reply = vec![rest.to_owned()];
+                    section.steps.push(Step::Expect { line, reply, differs: differs.take() });
+                }
+            },
+            _ => panic!("{}: a line begins with one of --- resp tollgate # > >> ! < @", place()),
+        }
+    }
+    sections.retain(|section| !section.steps.is_empty());
+    Transcript { path, sections }
+}
+
+/// Whether these lines are all of a reply.
+fn is_whole(reply: &[String]) -> bool {
+    let mut missing = 1_i64;
+    for line in reply {
+        missing -= 1;
+        let count = |text: &str| text.parse::<i64>().unwrap_or(0).max(0);
+        match line.as_bytes().first() {
+            Some(b'*' | b'~' | b'>') => missing += count(&line[1..]),
+            Some(b'%') => missing += 2 * count(&line[1..]),
+            _ => {}
+        }
+    }
+    missing <= 0
+}
+
+/// Splits at blanks; double quotes hold a word together and know `\n \r \t \" \\ \xHH`.
+pub(crate) fn words(text: &str) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut bytes = text.bytes().peekable();
+    while let Some(byte) = bytes.peek().copied() {
+        if byte == b' ' {
+            bytes.next();
+            continue;
+        }
+        let mut word = Vec::new();
+        let quoted = byte == b'"';
+        if quoted {
+            bytes.next();
+        }
+        loop {
+            match bytes.next() {
+                None if quoted => return None,
+                None => break,
+                Some(b'"') if quoted => break,
+                Some(b' ') if !quoted => break,
+                Some(b'\\') if quoted => match bytes.next()? {
+                    b'n' => word.push(b'\n'),
+                    b'r' => word.push(b'\r'),
+                    b't' => word.push(b'\t'),
+                    b'x' => {
+                        let digits = [bytes.next()?, bytes.next()?];
+                        let digits = std::str::from_utf8(&digits).ok()?;
+                        word.push(u8::from_str_radix(digits, 16).ok()?);
+                    }
+                    other => word.push(other),
+                },
+                Some(other) => word.push(other),
+            }
+        }
+        words.push(word);
+    }
+    Some(words)
+}
+
+impl Section {
+    fn moves_the_clock(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Advance(_)))
+    }
+
+    pub(crate) fn is_for_redis(&self) -> bool {
+        !self.ours_only && !self.moves_the_clock()
+    }
+
+    /// The reasons of the rows that differ from Redis 7.0.
+    pub(crate) fn differences(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Expect { differs, .. } => differs.as_deref(),
+            Step::Advance(_) | Step::Send { .. } => None,
+        })
+    }
+
+    /// Plays the section at an empty server; returns what was wrong.
+    pub(crate) fn play(&self, port: u16, player: &Player<'_>) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut connection = Connection::open(port);
+        connection.line("FLUSHALL");
+        if self.resp3 {
+            connection.line("HELLO 3");
+        }
+        let mut sent = String::new();
+        for step in &self.steps {
+            match (step, player) {
+                (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
+                (Step::Advance(_), Player::Redis) => {}
+                (Step::Send { line, bytes }, _) => {
+                    sent =
+                        format!("{line}: {}", String::from_utf8_lossy(bytes).replace("\r\n", " "));
+                    connection.send(bytes);
+                }
+                (Step::Expect { line, reply, differs }, player) => {
+                    let got = connection.reply();
+                    let same = matches(reply, &got);
+                    let right = match (player, differs) {
+                        (Player::Redis, Some(_)) => !same,
+                        _ => same,
+                    };
+                    if !right {
+                        wrong.push(format!("{line}: after {sent}\n  not {reply:?}\n  but {got:?}"));
+                    }
+                }
+            }
+        }
+        wrong
+    }
+}
+
+fn matches(expected: &[String], got: &[String]) -> bool {
+    if expected == ["..."] {
+        return true;
+    }
+    expected.len() == got.len()
+        && expected
+            .iter()
+            .zip(got)
+            .all(|(expected, got)| expected == got || in_range(expected, got).unwrap_or(false))
+}
+
+/// `:[1..10]`: any integer from 1 to 10.
+fn in_range(expected: &str, got: &str) -> Option<bool> {
+    let (low, high) = expected.strip_prefix(":[")?.strip_suffix(']')?.split_once("..")?;
+    let got: i64 = got.strip_prefix(':')?.parse().ok()?;
+    Some((low.parse().ok()?..=high.parse().ok()?).contains(&got))
+}
