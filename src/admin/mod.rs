@@ -63,7 +63,7 @@ impl Http {
     /// Accepts no more, and returns when what was begun has been answered or was too slow.
     pub(crate) async fn stop(self) {
         // An error means that the task has ended already, which is awaited next.
-        drop(self.stop.send(()));
+        let _ = self.stop.send(());
         if let Err(error) = self.task.await {
             warn!(%error, "the http port did not stop as it should");
         }

@@ -96,3 +96,77 @@ fn refusal(hub: &Hub, address: IpAddr, path: &str) -> Option<&'static str> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::hub_for_test;
+    use axum::body::Body;
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const ELSEWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn ask(hub: Hub, caller: IpAddr, request: Request) -> Response {
+        let pages = router(Arc::new(hub)).layer(Extension(Caller(caller)));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let answer = TowerToHyperService::new(pages).call(request);
+        runtime.block_on(answer).expect("the pages answer everything")
+    }
+
+    fn request(method: &str, path: &str, body: impl Into<Body>) -> Request {
+        Request::builder().method(method).uri(path).body(body.into()).expect("a request")
+    }
+
+    fn status(hub: Hub, caller: IpAddr, path: &str) -> u16 {
+        ask(hub, caller, request("GET", path, Body::empty())).status().as_u16()
+    }
+
+    #[test]
+    fn protected_mode_keeps_other_machines_to_health_and_without_password_out() {
+        let rows = [
+            // password, protected mode, whose request: status of /metrics, of /health/live
+            ("", true, HERE, 200, 200),
+            ("", true, ELSEWHERE, 403, 403),
+            ("", false, ELSEWHERE, 200, 200),
+            ("secret", true, HERE, 200, 200),
+            ("secret", true, ELSEWHERE, 403, 200),
+            ("secret", false, ELSEWHERE, 200, 200),
+        ];
+        for (password, protected, caller, metrics, health) in rows {
+            let row = (password, protected, caller);
+            assert_eq!(
+                status(hub_for_test(password, protected), caller, "/metrics"),
+                metrics,
+                "{row:?}"
+            );
+            let live = status(hub_for_test(password, protected), caller, "/health/live");
+            assert_eq!(live, health, "{row:?}");
+        }
+        let mapped = "::ffff:127.0.0.1".parse().expect("an address");
+        assert_eq!(status(hub_for_test("", true), mapped, "/metrics"), 200);
+    }
+
+    #[test]
+    fn server_that_is_not_listening_yet_is_alive_and_not_ready() {
+        assert_eq!(status(hub_for_test("", true), HERE, "/health/live"), 200);
+        assert_eq!(status(hub_for_test("", true), HERE, "/health/ready"), 503);
+    }
+
+    #[test]
+    fn only_plain_questions_are_answered() {
+        let rows = [
+            ("GET", "/", "", 200),
+            ("HEAD", "/metrics", "", 200),
+            ("GET", "/nothing", "", 404),
+            ("POST", "/metrics", "", 405),
+            ("POST", "/metrics", "body", 413),
+            ("GET", "/metrics", "body", 413),
+        ];
+        for (method, path, body, expected) in rows {
+            let answer = ask(hub_for_test("", true), HERE, request(method, path, body));
+            assert_eq!(answer.status().as_u16(), expected, "{method} {path} {body}");
+        }
+    }
+}

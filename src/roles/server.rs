@@ -62,14 +62,14 @@ pub(crate) fn serve(
     telemetry::log_panics();
     raise_descriptor_limit(settings.server.connections_max.get());
     let prepared = prepare(settings, file, listener, Clock::system())?;
-    welcome::tell(settings, &prepared.hub);
     control_thread()?.block_on(async {
+        // Before anybody is told that we are there: who knows us may want us to stop.
+        let signals = server::Signals::listen().context("hear signals")?;
+        welcome::tell(settings, &prepared.hub);
         let stopper = Arc::clone(&prepared.hub);
         tokio::spawn(async move {
-            match server::signalled().await {
-                Ok(signal) => info!(signal, "asked to stop"),
-                Err(error) => tracing::error!(%error, "cannot hear signals"),
-            }
+            let signal = signals.heard().await;
+            info!(signal, "asked to stop");
             stopper.stop();
         });
         prepared.run().await

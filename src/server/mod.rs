@@ -18,9 +18,12 @@ use std::sync::Arc;
 
 use socket2::Socket;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+#[cfg(test)]
+pub(crate) use hub::tests::hub as hub_for_test;
 pub(crate) use hub::{Hub, Identity, Readiness, is_elsewhere};
 pub(crate) use listen::{Error, Manner, accept_one, bind, bind_http, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
@@ -81,13 +84,27 @@ fn listener(socket: Socket) -> Result<TcpListener, Error> {
     TcpListener::from_std(socket.into()).map_err(Error::Thread)
 }
 
-/// Resolves on the first SIGTERM or SIGINT.
-pub(crate) async fn signalled() -> io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
+/// The signals that ask a server to stop.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on these signals no longer end the process.
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Resolves to the name of the first of them that comes.
+    pub(crate) async fn heard(mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }

@@ -119,4 +119,23 @@ mod tests {
         let text = logged(LogFormat::Text, || tracing::info!(port = 6379, "ready"));
         assert!(text.ends_with(" INFO ready port=6379\n"), "{text}");
     }
+
+    #[test]
+    fn panic_is_an_error_line_with_its_place() {
+        let ours = std::thread::current().id();
+        let others = panic::take_hook();
+        // The hook is the process's: other tests' panics go on as before.
+        panic::set_hook(Box::new(move |panic| {
+            if std::thread::current().id() == ours { log_panic(panic) } else { others(panic) }
+        }));
+        let text = logged(LogFormat::Json, || {
+            panic::catch_unwind(|| panic!("no {}", "luck")).expect_err("it panics");
+        });
+        let line: serde_json::Value = serde_json::from_str(&text).expect("one object");
+        assert_eq!(line["level"], "ERROR");
+        assert_eq!(line["message"], "a thread panicked");
+        assert_eq!(line["panic"], "no luck");
+        let place = line["place"].as_str().expect("text");
+        assert!(place.starts_with("src/telemetry/log.rs:"), "{place}");
+    }
 }
