@@ -12,6 +12,8 @@ mod listen;
 mod options;
 mod peer;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
@@ -22,12 +24,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-#[cfg(test)]
-pub(crate) use hub::tests::hub as hub_for_test;
 pub(crate) use hub::{Hub, Identity, Readiness, is_elsewhere};
 pub(crate) use listen::{Error, Manner, accept_one, bind, bind_http, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
 pub(crate) use process::memory_limit_bytes;
+#[cfg(test)]
+pub(crate) use tests::hub as hub_for_test;
 
 use crate::time::Duration;
 pub(crate) use house::HouseOptions;

@@ -14,14 +14,14 @@ impl Page {
     pub(crate) fn read(text: &str) -> Self {
         let mut page = Self { samples: BTreeMap::new(), kinds: BTreeMap::new() };
         let mut helped = BTreeSet::new();
-        let mut family = String::new();
+        let mut family = "";
         assert!(text.ends_with('\n'), "the last line has no end");
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
                 let (name, help) = rest.split_once(' ').expect(line);
                 assert!(is_name(name) && !help.is_empty(), "{line}");
                 assert!(helped.insert(name.to_owned()), "a second time: {line}");
-                family = name.to_owned();
+                family = name;
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').expect(line);
                 assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
@@ -29,7 +29,7 @@ impl Page {
                 let before = page.kinds.insert(name.to_owned(), kind.to_owned());
                 assert!(before.is_none(), "a second time: {line}");
             } else {
-                page.read_sample(&family, line);
+                page.read_sample(family, line);
             }
         }
         page
