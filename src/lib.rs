@@ -19,6 +19,8 @@ mod commands; // argv to reply: the table, the gate, the handlers
 mod telemetry; // metric names, log setup
 #[cfg(feature = "server")]
 mod server; // the RESP listener
+#[cfg(feature = "server")]
+mod admin; // the HTTP API
 
 // Assembly.
 #[cfg(feature = "server")]

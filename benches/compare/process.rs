@@ -47,7 +47,7 @@ impl Program<'_> {
             }
             Self::Floor(path) => {
                 let mut command = Command::new(path);
-                command.args(["floor", "--port", &port]);
+                command.args(["floor", "--port", &port, "--set", "server.http.enabled=false"]);
                 command
             }
             Self::Redis(path) => {

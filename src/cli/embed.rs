@@ -20,6 +20,11 @@ impl Running {
         self.0.port()
     }
 
+    /// Where it answers by HTTP, unless `server.http.enabled` is off.
+    pub fn http_port(&self) -> Option<u16> {
+        self.0.http_port()
+    }
+
     /// Stops as on SIGTERM: what was begun is finished. Returns once all is over.
     pub fn stop(self) -> anyhow::Result<()> {
         self.0.stop()

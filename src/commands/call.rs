@@ -107,8 +107,32 @@ pub(crate) struct Worker {
 struct Batch {
     began: Timestamp,
     calls: u32,
-    /// Command numbers in order, repeats joined.
-    runs: Vec<(u16, u32)>,
+    /// In order, repeats joined.
+    runs: Vec<Run>,
+}
+
+/// Calls of one command in a row.
+struct Run {
+    command: u16,
+    calls: u32,
+    /// Of them, answered with an error.
+    failed: u32,
+}
+
+impl Batch {
+    fn count(&mut self, command: u16) {
+        match self.runs.last_mut() {
+            Some(last) if last.command == command => last.calls += 1,
+            _ => self.runs.push(Run { command, calls: 1, failed: 0 }),
+        }
+    }
+
+    /// The call counted last has failed.
+    fn count_failure(&mut self) {
+        if let Some(last) = self.runs.last_mut() {
+            last.failed += 1;
+        }
+    }
 }
 
 impl Worker {
@@ -136,11 +160,12 @@ impl Worker {
     }
 
     fn settle(&mut self, now: Timestamp) {
-        let calls: u32 = self.batch.runs.iter().map(|(_, count)| count).sum();
+        let calls: u32 = self.batch.runs.iter().map(|run| run.calls).sum();
         if calls > 0 {
             let nanos_each = now.since(self.batch.began).as_micros() * 1_000 / u64::from(calls);
-            for (number, count) in self.batch.runs.drain(..) {
-                self.tally.command(number).answered(u64::from(count), nanos_each);
+            for Run { command, calls, failed } in self.batch.runs.drain(..) {
+                let tally = self.tally.command(command);
+                tally.answered(u64::from(calls), u64::from(failed), nanos_each);
             }
         }
         self.now = now;
@@ -198,11 +223,11 @@ impl Worker {
         if alone {
             self.settle(self.clock.now());
         }
-        match self.batch.runs.last_mut() {
-            Some((last, count)) if *last == number => *count += 1,
-            _ => self.batch.runs.push((number, 1)),
-        }
+        self.batch.count(number);
         let result = self.run(session, host, (spec, args), reply);
+        if result.is_err() {
+            self.batch.count_failure();
+        }
         if alone {
             let began = self.batch.began;
             self.settle(self.clock.now());
@@ -210,10 +235,7 @@ impl Worker {
         }
         match result {
             Ok(outcome) => outcome,
-            Err(error) => {
-                self.tally.command(number).failed();
-                self.refuse(&error, reply)
-            }
+            Err(error) => self.refuse(&error, reply),
         }
     }
 

@@ -20,6 +20,11 @@ pub(crate) struct Facts {
     pub(crate) connected: usize,
     pub(crate) connections_received: u64,
     pub(crate) connections_rejected: u64,
+    /// Connections that the server ended, by why: bytes that are no request, replies not read,
+    /// silence.
+    pub(crate) closed_protocol: u64,
+    pub(crate) closed_unread: u64,
+    pub(crate) closed_idle: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
     /// Resident memory of the process.
@@ -29,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) machine_bytes: u64,
     pub(crate) cpu_user_s: f64,
     pub(crate) cpu_system_s: f64,
+    /// How far the wall clock was ahead of the server's when last compared.
+    pub(crate) clock_gap_us: i64,
 }
 
 /// What CLIENT LIST shows of a connection.

@@ -31,21 +31,26 @@ pub(crate) struct Tally {
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
+/// Success and failure are counted apart, so that neither seems to go down to who reads while
+/// the other is being written.
 #[derive(Debug, Default)]
 pub(crate) struct CommandTally {
-    calls: AtomicU64,
-    nanos: AtomicU64,
-    rejected: AtomicU64,
+    succeeded: AtomicU64,
     failed: AtomicU64,
+    rejected: AtomicU64,
+    nanos: AtomicU64,
     buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
 }
 
 /// A sum over workers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct CommandCounts {
+    /// How often the command was carried out.
     pub(crate) calls: u64,
     pub(crate) nanos: u64,
+    /// Refused before they were carried out; no part of `calls`.
     pub(crate) rejected: u64,
+    /// Of the `calls`, answered with an error.
     pub(crate) failed: u64,
     /// By [`BUCKET_BOUNDS_NS`]; not cumulative.
     pub(crate) buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
@@ -84,34 +89,35 @@ impl Tally {
 }
 
 impl CommandTally {
+    /// `failed` of the `calls` were answered with an error.
     #[inline]
-    pub(super) fn answered(&self, count: u64, nanos_each: u64) {
-        add(&self.calls, count);
-        add(&self.nanos, count * nanos_each);
+    pub(super) fn answered(&self, calls: u64, failed: u64, nanos_each: u64) {
+        add(&self.succeeded, calls - failed);
+        if failed > 0 {
+            add(&self.failed, failed);
+        }
+        add(&self.nanos, calls * nanos_each);
         let bucket = BUCKET_BOUNDS_NS.partition_point(|bound| *bound < nanos_each);
-        add(&self.buckets[bucket], count);
+        add(&self.buckets[bucket], calls);
     }
 
     pub(super) fn rejected(&self) {
         add(&self.rejected, 1);
     }
 
-    pub(super) fn failed(&self) {
-        add(&self.failed, 1);
-    }
-
     pub(super) fn add_to(&self, sum: &mut CommandCounts) {
-        sum.calls += self.calls.load(Ordering::Relaxed);
-        sum.nanos += self.nanos.load(Ordering::Relaxed);
+        let failed = self.failed.load(Ordering::Relaxed);
+        sum.calls += self.succeeded.load(Ordering::Relaxed) + failed;
+        sum.failed += failed;
         sum.rejected += self.rejected.load(Ordering::Relaxed);
-        sum.failed += self.failed.load(Ordering::Relaxed);
+        sum.nanos += self.nanos.load(Ordering::Relaxed);
         for (sum, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.load(Ordering::Relaxed);
         }
     }
 
     fn reset(&self) {
-        let counters = [&self.calls, &self.nanos, &self.rejected, &self.failed];
+        let counters = [&self.succeeded, &self.failed, &self.rejected, &self.nanos];
         for counter in counters.into_iter().chain(&self.buckets) {
             counter.store(0, Ordering::Relaxed);
         }
@@ -131,11 +137,11 @@ mod tests {
     fn durations_fall_into_the_bucket_that_bounds_them() {
         let tally = Tally::new(1);
         for nanos in [0, 250, 251, 1_000, u64::MAX / 8] {
-            tally.command(0).answered(1, nanos);
+            tally.command(0).answered(1, u64::from(nanos == 250), nanos);
         }
         let mut sum = CommandCounts::default();
         tally.command(0).add_to(&mut sum);
-        assert_eq!(sum.calls, 5);
+        assert_eq!((sum.calls, sum.failed), (5, 1));
         assert_eq!(sum.buckets[0], 2);
         assert_eq!(sum.buckets[1], 2);
         assert_eq!(sum.buckets[BUCKET_BOUNDS_NS.len()], 1);

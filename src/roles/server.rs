@@ -5,13 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use socket2::Socket;
 use tracing::info;
 
+use super::welcome;
+
+use crate::admin::Http;
 use crate::commands::{Initial, Runtime, Service, ThrottleRounding};
 use crate::config::Settings;
 use crate::engine::Engine;
 use crate::protocol::Limits;
-use crate::server::{self, HouseOptions, Hub, Identity, Manner, Plan};
+use crate::server::{self, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
 use crate::telemetry;
 use crate::time::Clock;
@@ -31,6 +35,21 @@ pub(crate) enum Listener {
 struct Prepared {
     hub: Arc<Hub>,
     plan: Plan,
+    http: Option<Socket>,
+}
+
+impl Prepared {
+    /// Runs until somebody stops the hub. HTTP is there first and goes last.
+    async fn run(self) -> anyhow::Result<()> {
+        let Self { hub, plan, http } = self;
+        let http = http.map(|socket| Http::start(socket, Arc::clone(&hub))).transpose();
+        let http = http.context("start the HTTP port")?;
+        let served = server::serve(hub, plan).await;
+        if let Some(http) = http {
+            http.stop().await;
+        }
+        Ok(served?)
+    }
 }
 
 /// Serves until the process is told to stop.
@@ -40,23 +59,21 @@ pub(crate) fn serve(
     listener: Listener,
 ) -> anyhow::Result<()> {
     telemetry::start_logging(&settings.log);
+    telemetry::log_panics();
     raise_descriptor_limit(settings.server.connections_max.get());
-    let Prepared { hub, plan } = prepare(settings, file, listener, Clock::system())?;
-    let identity = hub.identity();
-    info!(port = identity.tcp_port, workers = identity.workers, "ready");
-    announce(identity.tcp_port);
+    let prepared = prepare(settings, file, listener, Clock::system())?;
     control_thread()?.block_on(async {
-        let stopper = Arc::clone(&hub);
+        // Before anybody is told that we are there: who knows us may want us to stop.
+        let signals = server::Signals::listen().context("hear signals")?;
+        welcome::tell(settings, &prepared.hub);
+        let stopper = Arc::clone(&prepared.hub);
         tokio::spawn(async move {
-            match server::signalled().await {
-                Ok(signal) => info!(signal, "asked to stop"),
-                Err(error) => tracing::error!(%error, "cannot hear signals"),
-            }
+            let signal = signals.heard().await;
+            info!(signal, "asked to stop");
             stopper.stop();
         });
-        server::serve(hub, plan).await
-    })?;
-    Ok(())
+        prepared.run().await
+    })
 }
 
 /// Starts a server on a thread of its own, told the time by `clock`.
@@ -65,12 +82,12 @@ pub(crate) fn start(
     file: Option<&Path>,
     clock: Clock,
 ) -> anyhow::Result<Handle> {
-    let Prepared { hub, plan } = prepare(settings, file, Listener::Commands, clock)?;
+    let prepared = prepare(settings, file, Listener::Commands, clock)?;
     let runtime = control_thread()?;
-    let stopper = Arc::clone(&hub);
+    let stopper = Arc::clone(&prepared.hub);
     let thread = std::thread::Builder::new()
         .name("control".into())
-        .spawn(move || runtime.block_on(server::serve(hub, plan)))?;
+        .spawn(move || runtime.block_on(prepared.run()))?;
     Ok(Handle { hub: stopper, thread: Some(thread) })
 }
 
@@ -78,12 +95,16 @@ pub(crate) fn start(
 #[derive(Debug)]
 pub(crate) struct Handle {
     hub: Arc<Hub>,
-    thread: Option<std::thread::JoinHandle<Result<(), server::Error>>>,
+    thread: Option<std::thread::JoinHandle<anyhow::Result<()>>>,
 }
 
 impl Handle {
     pub(crate) fn port(&self) -> u16 {
         self.hub.identity().tcp_port
+    }
+
+    pub(crate) fn http_port(&self) -> Option<u16> {
+        self.hub.identity().http_port
     }
 
     /// Stops the server and waits until it has.
@@ -111,12 +132,13 @@ fn prepare(
     let hosts: Vec<String> = options.bind.iter().map(IpAddr::to_string).collect();
     let sockets = server::bind(&hosts, options.port, options.backlog)?;
     let port = sockets.first().and_then(server::local_port).context("no address to listen on")?;
+    let http = bind_http(settings, port)?;
     let workers = worker_count(settings);
     let identity = Identity {
         run_id: run_id()?,
         config_file: file.map(|path| path.display().to_string()).unwrap_or_default(),
         tcp_port: port,
-        http_port: None,
+        http_port: http.as_ref().and_then(server::local_port),
         workers,
         settings: settings.flatten(),
     };
@@ -131,7 +153,19 @@ fn prepare(
         expiry_budget: settings.engine.expiry_budget,
     };
     let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
-    Ok(Prepared { hub: hub(settings, clock, identity)?, plan })
+    Ok(Prepared { hub: hub(settings, clock, identity)?, plan, http })
+}
+
+/// Left to us, the HTTP port follows the RESP port: a thousand above it, or free as it was.
+fn bind_http(settings: &Settings, port: u16) -> anyhow::Result<Option<Socket>> {
+    let server = &settings.server;
+    let http_port = match server.http.port {
+        OrAuto::Exactly(port) => port,
+        OrAuto::Auto if server.port == 0 => 0,
+        OrAuto::Auto => port.checked_add(HTTP_PORT_OFFSET).context("no port is so high")?,
+    };
+    let bind = server.http.enabled.then(|| server::bind_http(server.http.bind, http_port));
+    Ok(bind.transpose()?)
 }
 
 fn control_thread() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -188,18 +222,6 @@ fn worker_count(settings: &Settings) -> usize {
     }
 }
 
-/// What a person who starts the program by hand wants to know first.
-fn announce(port: u16) {
-    let mut out = std::io::stderr().lock();
-    // Who closed the terminal does not miss the hint.
-    drop(std::io::Write::write_fmt(
-        &mut out,
-        format_args!(
-            "Tollgate listens on port {port}. Try it:  redis-cli -p {port} RL.LIMIT user:42 5 10s\n"
-        ),
-    ));
-}
-
 fn random(bytes: &mut [u8]) -> anyhow::Result<()> {
     use std::io::Read;
     let mut source = std::fs::File::open("/dev/urandom").context("open /dev/urandom")?;
@@ -230,7 +252,7 @@ fn raise_descriptor_limit(connections_max: usize) {
         return;
     }
     limit.current = Some(limit.maximum.map_or(want, |maximum| maximum.min(want)));
-    let raised = setrlimit(Resource::Nofile, limit.clone());
+    let raised = setrlimit(Resource::Nofile, limit);
     if raised.is_err() || limit.current.is_some_and(|current| current < want) {
         let descriptors = limit.current.unwrap_or_default();
         tracing::warn!(descriptors, connections_max, "fewer file descriptors than connections");

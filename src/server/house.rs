@@ -55,12 +55,10 @@ fn discipline(hub: &Hub, told: bool) -> bool {
     let found = hub.clock().discipline();
     hub.note_clock_gap(found.gap_us);
     let large = found.gap_us.unsigned_abs() > GAP_TOLD_US;
-    if large && !told {
-        warn!(
-            gap_us = found.gap_us,
-            stepped = found.stepped,
-            "the wall clock was set; limits go on by elapsed time"
-        );
+    if found.stepped {
+        warn!(gap_us = found.gap_us, "the wall clock is far ahead, stepped to it");
+    } else if large && !told {
+        warn!(gap_us = found.gap_us, "the wall clock was set, limits go on by elapsed time");
     }
     large && !found.stepped
 }

@@ -3,10 +3,12 @@
 //!
 //! Implements `commands::Host`, the door through which commands reach the outside.
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -40,25 +42,29 @@ pub(crate) struct Hub {
     protocol_errors: AtomicU64,
     unread: AtomicU64,
     idle_closed: AtomicU64,
-    /// Traffic of connections that have ended.
-    past_input_bytes: AtomicU64,
-    past_output_bytes: AtomicU64,
+    /// Of connections that have ended. Held while one ends and while all are summed, so that no
+    /// connection is missing from the sum, and none is in it twice.
+    past: Mutex<Traffic>,
     clock_gap_us: AtomicI64,
+    readiness: AtomicU8,
     draining: AtomicBool,
     stop: Notify,
 }
 
-/// What is counted of connections, for the metrics.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ConnectionCounts {
-    pub(crate) connected: usize,
-    pub(crate) received: u64,
-    pub(crate) rejected: u64,
-    pub(crate) protocol_errors: u64,
-    pub(crate) unread: u64,
-    pub(crate) idle_closed: u64,
-    pub(crate) input_bytes: u64,
-    pub(crate) output_bytes: u64,
+pub(super) struct Traffic {
+    pub(super) input_bytes: u64,
+    pub(super) output_bytes: u64,
+}
+
+/// Whether new clients should be sent here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Readiness {
+    /// Not listening yet.
+    Starting,
+    Ready,
+    /// Asked to stop: what was begun is finished, nothing new is taken.
+    Draining,
 }
 
 impl Hub {
@@ -74,9 +80,9 @@ impl Hub {
             protocol_errors: AtomicU64::default(),
             unread: AtomicU64::default(),
             idle_closed: AtomicU64::default(),
-            past_input_bytes: AtomicU64::default(),
-            past_output_bytes: AtomicU64::default(),
+            past: Mutex::default(),
             clock_gap_us: AtomicI64::default(),
+            readiness: AtomicU8::new(Readiness::Starting as u8),
             draining: AtomicBool::default(),
             stop: Notify::new(),
         }
@@ -112,10 +118,9 @@ impl Hub {
     }
 
     pub(super) fn forget(&self, id: u64) {
+        let mut past = self.past.lock();
         if let Some((_, peer)) = self.peers.remove(&id) {
-            let (input, output) = peer.traffic();
-            self.past_input_bytes.fetch_add(input, Ordering::Relaxed);
-            self.past_output_bytes.fetch_add(output, Ordering::Relaxed);
+            past.add(&peer);
         }
     }
 
@@ -166,10 +171,6 @@ impl Hub {
     }
 
     /// How far the wall clock was ahead of ours when last compared.
-    pub(crate) fn clock_gap_us(&self) -> i64 {
-        self.clock_gap_us.load(Ordering::Relaxed)
-    }
-
     pub(super) fn note_clock_gap(&self, gap_us: i64) {
         self.clock_gap_us.store(gap_us, Ordering::Relaxed);
     }
@@ -181,32 +182,64 @@ impl Hub {
 
     /// Asks the server to stop.
     pub(crate) fn stop(&self) {
+        self.readiness.store(Readiness::Draining as u8, Ordering::Relaxed);
         self.stop.notify_one();
     }
 
-    pub(crate) fn counts(&self) -> ConnectionCounts {
-        let mut counts = ConnectionCounts {
-            connected: self.peers.len(),
-            received: self.received.load(Ordering::Relaxed),
-            rejected: self.rejected.load(Ordering::Relaxed),
-            protocol_errors: self.protocol_errors.load(Ordering::Relaxed),
-            unread: self.unread.load(Ordering::Relaxed),
-            idle_closed: self.idle_closed.load(Ordering::Relaxed),
-            input_bytes: self.past_input_bytes.load(Ordering::Relaxed),
-            output_bytes: self.past_output_bytes.load(Ordering::Relaxed),
-        };
-        for peer in &self.peers {
-            let (input, output) = peer.traffic();
-            counts.input_bytes += input;
-            counts.output_bytes += output;
-        }
-        counts
+    /// From here on clients are accepted; does not undo a stop.
+    pub(super) fn open(&self) {
+        let (starting, ready) = (Readiness::Starting as u8, Readiness::Ready as u8);
+        // An error means that the server was asked to stop already.
+        let _ =
+            self.readiness.compare_exchange(starting, ready, Ordering::Relaxed, Ordering::Relaxed);
     }
+
+    pub(crate) fn readiness(&self) -> Readiness {
+        match self.readiness.load(Ordering::Relaxed) {
+            ready if ready == Readiness::Starting as u8 => Readiness::Starting,
+            ready if ready == Readiness::Ready as u8 => Readiness::Ready,
+            _ => Readiness::Draining,
+        }
+    }
+
+    /// Why protected mode answers nothing to this address: without a password, only this
+    /// machine is served.
+    pub(crate) fn shut_out(&self, address: IpAddr) -> Option<&'static str> {
+        let runtime = self.service.runtime();
+        (runtime.is_protected() && !runtime.has_password() && is_elsewhere(address)).then_some(
+            "Tollgate is in protected mode and has no password, so it answers only on this \
+             machine. Set `server.password`, or `server.protected_mode: false` where the network \
+             itself is trusted, and start it again.",
+        )
+    }
+
+    /// Bytes to and from all connections there have been.
+    pub(super) fn traffic(&self) -> Traffic {
+        let past = self.past.lock();
+        let mut traffic = *past;
+        for peer in &self.peers {
+            traffic.add(&peer);
+        }
+        traffic
+    }
+}
+
+impl Traffic {
+    fn add(&mut self, peer: &PeerState) {
+        let (input_bytes, output_bytes) = peer.traffic();
+        self.input_bytes += input_bytes;
+        self.output_bytes += output_bytes;
+    }
+}
+
+/// Whether an address belongs to another machine.
+pub(crate) fn is_elsewhere(address: IpAddr) -> bool {
+    !address.to_canonical().is_loopback()
 }
 
 impl Host for Hub {
     fn facts(&self) -> Facts {
-        let counts = self.counts();
+        let Traffic { input_bytes, output_bytes } = self.traffic();
         let Process { resident_bytes, resident_peak_bytes, cpu_user_s, cpu_system_s } =
             process::read();
         Facts {
@@ -218,16 +251,20 @@ impl Host for Hub {
             executable: process::executable(),
             config_file: self.identity.config_file.clone(),
             workers: self.identity.workers,
-            connected: counts.connected,
-            connections_received: counts.received,
-            connections_rejected: counts.rejected,
-            input_bytes: counts.input_bytes,
-            output_bytes: counts.output_bytes,
+            connected: self.peers.len(),
+            connections_received: self.received.load(Ordering::Relaxed),
+            connections_rejected: self.rejected.load(Ordering::Relaxed),
+            closed_protocol: self.protocol_errors.load(Ordering::Relaxed),
+            closed_unread: self.unread.load(Ordering::Relaxed),
+            closed_idle: self.idle_closed.load(Ordering::Relaxed),
+            input_bytes,
+            output_bytes,
             resident_bytes,
             resident_peak_bytes,
             machine_bytes: process::memory_limit_bytes(),
             cpu_user_s,
             cpu_system_s,
+            clock_gap_us: self.clock_gap_us.load(Ordering::Relaxed),
         }
     }
 

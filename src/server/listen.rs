@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +30,9 @@ use crate::time::Duration;
 /// Connections that may wait for a worker to take them; the acceptor waits when it is full.
 const HANDOVER_MAX: usize = 1_024;
 
+/// Probes and scrapes that the kernel holds while earlier ones are answered: both come seldom.
+const HTTP_BACKLOG: u32 = 128;
+
 /// Why the server cannot listen; the text is for the person who started it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -37,9 +40,9 @@ pub(crate) enum Error {
     Resolve { address: String, source: io::Error },
     #[error(
         "cannot listen on {address}: another program is listening there already; choose another \
-         port with --port, or stop that program"
+         port with {flag}, or stop that program"
     )]
-    InUse { address: SocketAddr },
+    InUse { address: SocketAddr, flag: &'static str },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
@@ -65,10 +68,7 @@ pub(crate) fn bind(hosts: &[String], port: u16, backlog: u32) -> Result<Vec<Sock
             .to_socket_addrs()
             .map_err(|source| Error::Resolve { address: host.clone(), source })?;
         for address in resolved {
-            let socket = bind_one(address, backlog).map_err(|source| match source.kind() {
-                io::ErrorKind::AddrInUse => Error::InUse { address },
-                _ => Error::Listen { address, source },
-            })?;
+            let socket = bind_one(address, backlog, "--port")?;
             port = local_port(&socket).unwrap_or(port);
             sockets.push(socket);
         }
@@ -76,7 +76,20 @@ pub(crate) fn bind(hosts: &[String], port: u16, backlog: u32) -> Result<Vec<Sock
     Ok(sockets)
 }
 
-fn bind_one(address: SocketAddr, backlog: u32) -> io::Result<Socket> {
+/// Opens the socket of the HTTP port; port 0 lets the system choose.
+pub(crate) fn bind_http(host: IpAddr, port: u16) -> Result<Socket, Error> {
+    bind_one(SocketAddr::new(host, port), HTTP_BACKLOG, "--http-port")
+}
+
+/// `flag` is the one that changes the port, for the person who has to.
+fn bind_one(address: SocketAddr, backlog: u32, flag: &'static str) -> Result<Socket, Error> {
+    open(address, backlog).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => Error::InUse { address, flag },
+        _ => Error::Listen { address, source },
+    })
+}
+
+fn open(address: SocketAddr, backlog: u32) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -206,15 +219,7 @@ pub(super) async fn accept(
     keepalive: Duration,
 ) {
     loop {
-        let (stream, address) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of descriptors, most likely: those in use must end first.
-                warn!(%error, "could not accept a connection");
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                continue;
-            }
-        };
+        let (stream, address) = accept_one(&listener).await;
         if let Some(refusal) = refusal(&hub, address) {
             hub.count_rejected();
             // The reply fits the socket's empty buffer; who does not read it learns nothing.
@@ -230,20 +235,26 @@ pub(super) async fn accept(
     }
 }
 
-/// What a connection is told that may not come in.
-fn refusal(hub: &Hub, address: SocketAddr) -> Option<&'static str> {
-    let runtime = hub.service().runtime();
-    if runtime.is_protected()
-        && !runtime.has_password()
-        && !address.ip().to_canonical().is_loopback()
-    {
-        return Some(
-            "-DENIED Tollgate is in protected mode and has no password, so it answers only on \
-             this machine. Set `server.password`, or `server.protected_mode: false` where the \
-             network itself is trusted, and start it again.\r\n",
-        );
+/// The next connection, however often accepting fails before.
+pub(crate) async fn accept_one(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                // Out of descriptors, most likely: those in use must end first.
+                warn!(%error, "could not accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
     }
-    (!hub.has_room()).then_some("-ERR max number of clients reached\r\n")
+}
+
+/// What a connection is told that may not come in.
+fn refusal(hub: &Hub, address: SocketAddr) -> Option<String> {
+    if let Some(reason) = hub.shut_out(address.ip()) {
+        return Some(format!("-DENIED {reason}\r\n"));
+    }
+    (!hub.has_room()).then(|| "-ERR max number of clients reached\r\n".to_owned())
 }
 
 fn admit(

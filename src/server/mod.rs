@@ -12,19 +12,24 @@ mod listen;
 mod options;
 mod peer;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
 
 use socket2::Socket;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-pub(crate) use hub::{ConnectionCounts, Hub, Identity};
-pub(crate) use listen::{Error, Manner, bind, local_port};
+pub(crate) use hub::{Hub, Identity, Readiness, is_elsewhere};
+pub(crate) use listen::{Error, Manner, accept_one, bind, bind_http, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
 pub(crate) use process::memory_limit_bytes;
+#[cfg(test)]
+pub(crate) use tests::hub as hub_for_test;
 
 use crate::time::Duration;
 pub(crate) use house::HouseOptions;
@@ -48,6 +53,7 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<(), Error> {
         let (hub, workers) = (Arc::clone(&hub), Arc::clone(&workers));
         accepting.spawn(listen::accept(listener, hub, workers, plan.manner.keepalive));
     }
+    hub.open();
     let house = tokio::spawn(house::keep(Arc::clone(&hub), plan.house));
     hub.stopped().await;
     info!(connections = hub.connected(), "stopping: finishing what has begun");
@@ -80,13 +86,27 @@ fn listener(socket: Socket) -> Result<TcpListener, Error> {
     TcpListener::from_std(socket.into()).map_err(Error::Thread)
 }
 
-/// Resolves on the first SIGTERM or SIGINT.
-pub(crate) async fn signalled() -> io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
+/// The signals that ask a server to stop.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on these signals no longer end the process.
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Resolves to the name of the first of them that comes.
+    pub(crate) async fn heard(mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }

@@ -1,7 +1,10 @@
-//! What can be seen from outside: logs.
+//! What can be seen from outside: logs and metrics.
 
 mod log;
+mod metrics;
 mod options;
+mod render;
 
-pub(crate) use log::start_logging;
-pub(crate) use options::Options;
+pub(crate) use log::{log_panics, start_logging};
+pub(crate) use metrics::{CONTENT_TYPE as METRICS_CONTENT_TYPE, metrics_page};
+pub(crate) use options::{LogFormat, Options};

@@ -5,7 +5,10 @@
 //! Redis settles what is right for standard commands: it must be installed (`make test` does).
 
 mod connections;
+mod exposition;
+mod http;
 mod limits;
+mod log;
 mod program;
 mod redis;
 mod resp;

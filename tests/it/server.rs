@@ -28,6 +28,14 @@ impl Tollgate {
         self.running.port()
     }
 
+    pub(crate) fn http_port(&self) -> u16 {
+        self.running.http_port().expect("it was not turned off")
+    }
+
+    pub(crate) fn has_http(&self) -> bool {
+        self.running.http_port().is_some()
+    }
+
     pub(crate) fn connect(&self) -> Connection {
         Connection::open(self.port())
     }
