@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::resp::{Connection, encode};
 use crate::server::Tollgate;
@@ -94,15 +95,28 @@ fn silent_connection_is_closed_after_the_idle_time_and_a_busy_one_is_not() {
 }
 
 #[test]
-fn reader_that_does_not_read_is_closed_at_its_bound() {
-    let tollgate = Tollgate::start(&["--set", "server.output_bytes_max=1mb"]);
+fn reader_that_does_not_read_holds_up_itself_alone() {
+    /// What the sockets between us may hold of requests and replies, and then some.
+    const HELD_BYTES_MAX: usize = 64 << 20;
+    let tollgate = Tollgate::start(&[]);
     let mut greedy = TcpStream::connect(("127.0.0.1", tollgate.port())).expect("it listens");
-    let word = vec![b'x'; 64 << 10];
-    // More than the socket's buffers and the bound together; the server ends it long before.
-    let echo = encode(&[b"ECHO", &word]);
-    let sent = (0..4_000).take_while(|_| greedy.write_all(&echo).is_ok()).count();
-    let mut rest = Connection::over(greedy);
-    let read = (0..=sent).take_while(|_| rest.try_reply().is_some()).count();
-    assert!(sent < 4_000 || read < sent, "all {sent} replies were kept");
+    greedy.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket option");
+    let echo = encode(&[b"ECHO", &[b'x'; 64 << 10]]);
+    let most = 2 * HELD_BYTES_MAX / echo.len();
+    let sent = (0..most).take_while(|_| greedy.write_all(&echo).is_ok()).count();
+    assert!(sent * echo.len() < HELD_BYTES_MAX, "{sent} requests were taken");
+    assert_eq!(tollgate.connect().line("PING"), "+PONG");
+}
+
+#[test]
+fn replies_that_pile_up_beyond_their_bound_end_the_connection() {
+    let tollgate = Tollgate::start(&["--set", "server.output_bytes_max=1mb"]);
+    let mut greedy = tollgate.connect();
+    let value = vec![b'x'; 1 << 20];
+    assert_eq!(greedy.ask(&[b"SET", b"k", &value]), ["+OK"]);
+    // One turn of requests, a thousand times its size in replies.
+    greedy.send(&encode(&[b"GET", b"k"]).repeat(1_000));
+    let read = (0..1_000).take_while(|_| greedy.try_reply().is_some()).count();
+    assert!(read < 1_000, "a gigabyte was kept");
     assert_eq!(tollgate.connect().line("PING"), "+PONG");
 }
