@@ -128,13 +128,13 @@ impl Duration {
         if number.is_empty() {
             return Err(ParseDurationError::Malformed);
         }
-        let micros_per_unit: u64 = match unit.to_ascii_lowercase().as_slice() {
-            b"" | b"ms" => 1_000,
-            b"us" => 1,
-            b"s" => 1_000_000,
-            b"m" => 60_000_000,
-            b"h" => 3_600_000_000,
-            b"d" => 86_400_000_000,
+        let micros_per_unit: u64 = match unit {
+            b"" | b"ms" | b"MS" | b"Ms" | b"mS" => 1_000,
+            b"us" | b"US" | b"Us" | b"uS" => 1,
+            b"s" | b"S" => 1_000_000,
+            b"m" | b"M" => 60_000_000,
+            b"h" | b"H" => 3_600_000_000,
+            b"d" | b"D" => 86_400_000_000,
             _ => return Err(ParseDurationError::Malformed),
         };
         number

@@ -4,6 +4,7 @@
 //! without waiting; where the program itself is the subject, its binary is started. A real
 //! Redis settles what is right for standard commands: it must be installed (`make test` does).
 
+mod clients;
 mod connections;
 mod exposition;
 mod http;
