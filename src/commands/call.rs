@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::host::Host;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
-use super::spec::{Flags, Handler, KeyList, Keys, Spec};
+use super::spec::{Flags, Handler, KeyList, Keys};
+use super::table::Entry;
 use super::tally::Tally;
 use crate::engine::{Engine, Scope, View};
 use crate::protocol::{Args, Error, Reply};
@@ -21,6 +22,9 @@ const CLOCK_EVERY: u32 = 256;
 
 /// A request with more words than this is timed by itself.
 const WORDS_QUICK_MAX: usize = 1_000;
+
+/// What a handler without keys leaves behind.
+pub(crate) type Answer = Result<Outcome, Error>;
 
 /// What a handler without keys works with.
 pub(crate) struct Call<'c, 'h> {
@@ -40,6 +44,8 @@ pub(crate) struct Request<'a> {
     /// The moment of the batch; the transaction's own may be a little later.
     pub(crate) now: Timestamp,
     everything: bool,
+    /// The keys count as used: CLIENT NO-TOUCH is off.
+    touches: bool,
 }
 
 impl<'a> Request<'a> {
@@ -67,6 +73,10 @@ impl Ground<'_, '_> {
         request: &Request<'_>,
         f: impl FnOnce(&mut View<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        let f = |view: &mut View<'_>| {
+            view.touch_keys(request.touches);
+            f(view)
+        };
         match self {
             Self::Lock(engine) => engine.transact(request.scope(), request.db, request.now, f),
             Self::Within(view) => {
@@ -184,21 +194,21 @@ impl Worker {
         if self.batch.calls.is_multiple_of(CLOCK_EVERY) {
             self.settle(self.clock.now());
         }
-        let skipped = session.replies == Replies::SkipNext;
-        if skipped {
-            session.replies = Replies::On;
+        if session.replies == Replies::SkipNext {
+            session.replies = Replies::SkipThis;
         }
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
+        match session.replies {
+            Replies::On | Replies::SkipNext => return outcome,
+            Replies::SkipThis => session.replies = Replies::On,
+            Replies::Off => {}
+        }
+        out.truncate(mark);
         match outcome {
             Outcome::Close => Outcome::Close,
-            Outcome::Silent => Outcome::Silent,
-            Outcome::Reply if skipped || session.replies == Replies::Off => {
-                out.truncate(mark);
-                Outcome::Silent
-            }
-            Outcome::Reply => Outcome::Reply,
+            Outcome::Reply | Outcome::Silent => Outcome::Silent,
         }
     }
 
@@ -209,22 +219,23 @@ impl Worker {
         args: Args<'_>,
         reply: &mut Reply<'_>,
     ) -> Outcome {
-        let Some((number, spec)) = self.service.table().find(args.name()) else {
-            return self.refuse(&unknown(session, args), reply);
+        let number = match self.service.table().resolve(args) {
+            Ok(number) => number,
+            Err(error) => return self.refuse(&error, reply),
         };
         session.last_command = number;
-        if let Err(error) = self.gate(session, spec, args) {
+        if let Err(error) = self.gate(session, number, args) {
             self.tally.command(number).rejected();
             return self.refuse(&error, reply);
         }
-        let alone = spec.flags.has(Flags::SLOW)
+        let alone = self.entry(number).spec.flags.has(Flags::SLOW)
             || args.len() > WORDS_QUICK_MAX
             || self.service.runtime().times_every_command();
         if alone {
             self.settle(self.clock.now());
         }
         self.batch.count(number);
-        let result = self.run(session, host, (spec, args), reply);
+        let result = self.run(session, host, (number, args), reply);
         if result.is_err() {
             self.batch.count_failure();
         }
@@ -239,27 +250,25 @@ impl Worker {
         }
     }
 
+    fn entry(&self, number: u16) -> &Entry {
+        self.service.table().entry(number).expect("the table made this number")
+    }
+
     fn run(
         &self,
         session: &mut Session,
         host: &dyn Host,
-        (spec, args): (&'static Spec, Args<'_>),
+        (number, args): (u16, Args<'_>),
         reply: &mut Reply<'_>,
-    ) -> Result<Outcome, Error> {
-        let (keys, handler) = match spec.handler {
-            Handler::Parent => {
-                let sub = self.service.table().subcommand(spec, args)?;
-                (sub.keys, sub.handler)
-            }
-            handler => (spec.keys, handler),
-        };
-        match handler {
+    ) -> Answer {
+        let entry = self.entry(number);
+        match entry.handler() {
             Handler::Plain(answer) => {
                 let service = &self.service;
                 answer(&mut Call { service, session, host, args, now: self.now }, reply)
             }
             Handler::Keyed(answer) => {
-                let request = self.request(session, keys, args)?;
+                let request = self.request(session, entry, args)?;
                 answer(&request, Ground::Lock(self.service.engine()), reply)?;
                 Ok(Outcome::Reply)
             }
@@ -270,10 +279,11 @@ impl Worker {
     fn request<'a>(
         &'a self,
         session: &Session,
-        keys: Keys,
+        entry: &Entry,
         args: Args<'a>,
     ) -> Result<Request<'a>, Error> {
         let service: &Service = &self.service;
+        let keys = entry.keys();
         let mut list = KeyList::new();
         for place in keys.places(args.len()) {
             let bytes = args.get(place).unwrap_or_default();
@@ -281,19 +291,23 @@ impl Worker {
             list.push(service.engine().key(bytes));
         }
         let everything = keys == Keys::All;
-        Ok(Request { service, args, keys: list, db: session.db, now: self.now, everything })
+        let touches = !session.no_touch || entry.spec.name == "TOUCH";
+        let (db, now) = (session.db, self.now);
+        Ok(Request { service, args, keys: list, db, now, everything, touches })
     }
 
     /// What every command passes before it is carried out.
-    fn gate(&self, session: &Session, spec: &Spec, args: Args<'_>) -> Result<(), Error> {
-        if !spec.arity.allows(args.len()) {
-            return Err(Error::wrong_arity(spec.name));
+    fn gate(&self, session: &Session, number: u16, args: Args<'_>) -> Result<(), Error> {
+        let entry = self.entry(number);
+        let flags = entry.spec.flags;
+        if !entry.arity().allows(args.len()) {
+            return Err(Error::wrong_arity(&entry.name));
         }
-        if !session.authenticated && !spec.flags.has(Flags::NO_AUTH) {
+        if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
         }
         let engine = self.service.engine();
-        if spec.flags.has(Flags::DENYOOM) && engine.is_full() && !engine.make_room(self.now) {
+        if flags.has(Flags::DENYOOM) && engine.is_full() && !engine.make_room(self.now) {
             return Err(Error::OutOfMemory);
         }
         Ok(())
@@ -304,9 +318,4 @@ impl Worker {
         reply.error(error);
         Outcome::Reply
     }
-}
-
-fn unknown(session: &Session, args: Args<'_>) -> Error {
-    // Before a password is given, nobody learns which commands exist.
-    if session.authenticated { Error::unknown_command(args) } else { Error::NoAuth }
 }

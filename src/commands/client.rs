@@ -1,15 +1,195 @@
-//! CLIENT: what connections are called, who they are, and how to end them.
+//! CLIENT: what connections are called, what they want, who they are, and how to end them.
 
-use crate::protocol::Error;
+use super::call::{Answer, Call};
+use super::session::{Outcome, Replies};
+use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
+use super::{client_kill, client_list, command};
+use crate::protocol::{Error, Reply, parse_i64};
 
-use super::spec::Spec;
-
-pub(super) const SPECS: &[Spec] = &[];
+pub(super) const SPECS: &[Spec] = &[Spec {
+    name: "CLIENT",
+    arity: Arity::at_least(2),
+    keys: Keys::None,
+    flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::SLOW),
+    group: Group::Connection,
+    since: "2.4.0",
+    complexity: "O(n) in the connections that are looked at",
+    summary: "Name, list, adjust and end connections.",
+    subcommands: &[
+        Sub::plain("CACHING", Arity::exactly(3), "Track the next command's keys.", caching),
+        Sub::plain("GETNAME", Arity::exactly(2), "Return the connection's name.", name),
+        Sub::plain("GETREDIR", Arity::exactly(2), "Return where invalidations go.", redirection),
+        Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
+        Sub::plain("ID", Arity::exactly(2), "Return the connection's number.", id),
+        Sub::plain("INFO", Arity::exactly(2), "Describe this connection.", client_list::this),
+        Sub::plain("KILL", Arity::at_least(3), "End connections.", client_kill::kill),
+        Sub::plain("LIST", Arity::at_least(2), "Describe connections.", client_list::list),
+        Sub::plain("NO-EVICT", Arity::exactly(3), "Spare this connection (ON|OFF).", no_evict),
+        Sub::plain("NO-TOUCH", Arity::exactly(3), "Leave no trace on keys (ON|OFF).", no_touch),
+        Sub::plain("REPLY", Arity::exactly(3), "Send replies, or none (ON|OFF|SKIP).", replies),
+        Sub::plain("SETINFO", Arity::exactly(4), "Tell the library (LIB-NAME|LIB-VER).", set_info),
+        Sub::plain("SETNAME", Arity::exactly(3), "Name this connection.", set_name),
+        Sub::plain("TRACKING", Arity::at_least(3), "Track keys that are read (ON|OFF).", tracking),
+        Sub::plain("TRACKINGINFO", Arity::exactly(2), "Describe the tracking.", tracking_info),
+        Sub::plain("UNBLOCK", Arity::at_least(3), "End the wait of a connection.", unblock),
+        Sub::plain("UNPAUSE", Arity::exactly(2), "End a pause of all connections.", unpause),
+    ],
+    handler: Handler::Parent,
+}];
 
 /// A connection's name: printable, without blanks, so that CLIENT LIST stays one line each.
 pub(super) fn checked_name(name: &[u8]) -> Result<&[u8], Error> {
-    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+    if is_one_word(name) {
         return Ok(name);
     }
     Err(Error::text("Client names cannot contain spaces, newlines or special characters."))
+}
+
+fn is_one_word(name: &[u8]) -> bool {
+    name.iter().all(|byte| (b'!'..=b'~').contains(byte))
+}
+
+fn word<'c>(call: &Call<'c, '_>, place: usize) -> &'c [u8] {
+    call.args.get(place).unwrap_or_default()
+}
+
+fn on_or_off(word: &[u8]) -> Result<bool, Error> {
+    match word.to_ascii_uppercase().as_slice() {
+        b"ON" => Ok(true),
+        b"OFF" => Ok(false),
+        _ => Err(Error::Syntax),
+    }
+}
+
+fn id(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.integer(call.session.id as i64);
+    Ok(Outcome::Reply)
+}
+
+fn name(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    match &*call.session.name {
+        [] => reply.null(),
+        name => reply.bulk(name),
+    }
+    Ok(Outcome::Reply)
+}
+
+fn set_name(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    call.session.name = checked_name(word(call, 2))?.into();
+    call.session.changed = true;
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+/// CLIENT SETINFO LIB-NAME name | LIB-VER version
+fn set_info(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let (attribute, value) = (word(call, 2), word(call, 3));
+    let (field, shown) = match attribute.to_ascii_uppercase().as_slice() {
+        b"LIB-NAME" => (&mut call.session.library_name, "lib-name"),
+        b"LIB-VER" => (&mut call.session.library_version, "lib-ver"),
+        _ => return Err(Error::quoting("Unrecognized option", attribute)),
+    };
+    if !is_one_word(value) {
+        return Err(Error::text(format!(
+            "{shown} cannot contain spaces, newlines or special characters."
+        )));
+    }
+    *field = value.into();
+    call.session.changed = true;
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+/// Connections are never closed to free memory, so there is nothing to be spared from; the wish
+/// is kept for CLIENT LIST.
+fn no_evict(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    call.session.no_evict = on_or_off(word(call, 2))?;
+    call.session.changed = true;
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+fn no_touch(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    call.session.no_touch = on_or_off(word(call, 2))?;
+    call.session.changed = true;
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+fn replies(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    match word(call, 2).to_ascii_uppercase().as_slice() {
+        b"ON" => {
+            call.session.replies = Replies::On;
+            reply.ok();
+            Ok(Outcome::Reply)
+        }
+        b"OFF" => {
+            call.session.replies = Replies::Off;
+            Ok(Outcome::Silent)
+        }
+        b"SKIP" => {
+            if call.session.replies != Replies::Off {
+                call.session.replies = Replies::SkipNext;
+            }
+            Ok(Outcome::Silent)
+        }
+        _ => Err(Error::Syntax),
+    }
+}
+
+/// CLIENT TRACKING ON|OFF ...: a client that believes it is told of changes would serve stale
+/// values, so ON is refused.
+fn tracking(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    if on_or_off(word(call, 2))? {
+        return Err(Error::text("CLIENT TRACKING: invalidations are not supported yet"));
+    }
+    reply.ok();
+    Ok(Outcome::Reply)
+}
+
+fn caching(_: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
+    Err(Error::text(
+        "CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
+         OPTOUT mode enabled",
+    ))
+}
+
+fn tracking_info(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.map(3);
+    reply.bulk("flags");
+    reply.set(1);
+    reply.bulk("off");
+    reply.bulk("redirect");
+    reply.integer(NO_REDIRECTION);
+    reply.bulk("prefixes");
+    reply.array(0);
+    Ok(Outcome::Reply)
+}
+
+/// What Redis tells of a connection that is not tracking.
+const NO_REDIRECTION: i64 = -1;
+
+fn redirection(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.integer(NO_REDIRECTION);
+    Ok(Outcome::Reply)
+}
+
+/// No command waits, so none is ever ended.
+fn unblock(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    match (call.args.get(3).map(<[u8]>::to_ascii_uppercase).as_deref(), call.args.len()) {
+        (None | Some(b"TIMEOUT" | b"ERROR"), 3 | 4) => {}
+        (Some(_), 4) => {
+            return Err(Error::text("CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+        }
+        _ => return Err(Error::subcommand_or_arity("CLIENT", word(call, 1))),
+    }
+    parse_i64(word(call, 2)).ok_or(Error::NotInteger)?;
+    reply.integer(0);
+    Ok(Outcome::Reply)
+}
+
+/// Connections are never paused.
+fn unpause(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.ok();
+    Ok(Outcome::Reply)
 }

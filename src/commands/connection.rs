@@ -1,12 +1,10 @@
 //! Commands about the connection itself: PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
 
-use super::call::Call;
+use super::call::{Answer, Call};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
 use crate::engine::DATABASES;
 use crate::protocol::{Error, Reply, Resp, parse_i64};
-
-type Answer = Result<Outcome, Error>;
 
 /// The version of Redis whose behaviour is followed, and that clients may ask for.
 pub(super) const REDIS_VERSION: &str = "7.2.4";
@@ -162,7 +160,7 @@ fn hello(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     if let Some((user, password)) = login {
         log_in(call, user, password)?;
     }
-    if !call.session.authenticated {
+    if !call.service.lets_in(call.session) {
         return Err(Error::NoAuthHello);
     }
     if let Some(name) = name {

@@ -27,6 +27,10 @@ pub(crate) struct Facts {
     pub(crate) closed_idle: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
+    /// Of the last whole second.
+    pub(crate) rates: Rates,
+    /// The most that keys and values have taken, looked at once a second.
+    pub(crate) used_peak_bytes: usize,
     /// Resident memory of the process.
     pub(crate) resident_bytes: u64,
     pub(crate) resident_peak_bytes: u64,
@@ -36,6 +40,14 @@ pub(crate) struct Facts {
     pub(crate) cpu_system_s: f64,
     /// How far the wall clock was ahead of the server's when last compared.
     pub(crate) clock_gap_us: i64,
+}
+
+/// How much happened in one second.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) commands: u64,
+    pub(crate) input_bytes: u64,
+    pub(crate) output_bytes: u64,
 }
 
 /// What CLIENT LIST shows of a connection.
@@ -63,6 +75,6 @@ pub(crate) trait Host {
     fn kill(&self, id: u64) -> bool;
     /// Begins to stop the whole server.
     fn shutdown(&self);
-    /// Reads a setting by its path, such as `server.port`.
-    fn setting(&self, path: &str) -> Option<String>;
+    /// Every setting as it was at the start, by its path, such as `server.port`.
+    fn settings(&self) -> &[(String, String)];
 }

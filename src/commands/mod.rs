@@ -6,8 +6,13 @@
 
 mod call;
 mod client;
+mod client_kill;
+mod client_list;
 mod command;
 mod connection;
+mod details;
+mod entry;
+mod glob;
 mod host;
 mod latency;
 mod limits;
@@ -22,7 +27,7 @@ mod tally;
 mod throttle;
 
 pub(crate) use call::Worker;
-pub(crate) use host::{Facts, Host, Peer};
+pub(crate) use host::{Facts, Host, Peer, Rates};
 pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;

@@ -72,6 +72,15 @@ impl Runtime {
         !self.password.read().is_empty()
     }
 
+    /// How Redis shows a password: its digest in hex. `None` where nobody is asked.
+    pub(super) fn password_digest(&self) -> Option<String> {
+        let password = self.password.read();
+        if password.is_empty() {
+            return None;
+        }
+        Some(format!("{:x}", Sha256::digest(password.as_bytes())))
+    }
+
     /// Compares in constant time: digests of equal length, whatever was given.
     pub(crate) fn password_matches(&self, given: &[u8]) -> bool {
         let expected = Sha256::digest(self.password.read().as_bytes());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::host::Host;
+use super::host::{Facts, Host};
 use super::latency::Latency;
 use super::runtime::Runtime;
 use super::session::Session;
@@ -26,6 +26,8 @@ pub(crate) struct Service {
     latency: Mutex<Latency>,
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
+    /// The facts at the last CONFIG RESETSTAT.
+    forgotten: Mutex<Facts>,
 }
 
 impl Service {
@@ -39,6 +41,7 @@ impl Service {
             latency: Mutex::default(),
             tallies: Mutex::default(),
             started: now,
+            forgotten: Mutex::default(),
         }
     }
 
@@ -58,6 +61,10 @@ impl Service {
         self.started
     }
 
+    pub(super) fn forgotten(&self) -> Facts {
+        self.forgotten.lock().clone()
+    }
+
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {
         &self.slowlog
     }
@@ -67,14 +74,28 @@ impl Service {
     }
 
     pub(super) fn new_tally(&self) -> Arc<Tally> {
-        let tally = Arc::new(Tally::new(self.table.specs().len()));
+        let tally = Arc::new(Tally::new(self.table.entries().len()));
         self.tallies.lock().push(Arc::clone(&tally));
         tally
     }
 
-    /// What every command has counted, summed over the workers, by command number.
+    /// What every command has counted, its subcommands included, summed over the workers, by
+    /// command number.
     pub(crate) fn command_counts(&self) -> Vec<CommandCounts> {
-        let mut sums = vec![CommandCounts::default(); self.table.specs().len()];
+        let counts = self.entry_counts();
+        let mut from = self.table.specs().len();
+        let mut sums = counts[..from].to_vec();
+        for (sum, spec) in sums.iter_mut().zip(self.table.specs()) {
+            let subs = from..from + spec.subcommands.len();
+            from = subs.end;
+            counts[subs].iter().for_each(|count| sum.add(count));
+        }
+        sums
+    }
+
+    /// What every command and subcommand has counted, by number: subcommands by themselves.
+    pub(crate) fn entry_counts(&self) -> Vec<CommandCounts> {
+        let mut sums = vec![CommandCounts::default(); self.table.entries().len()];
         for tally in self.tallies.lock().iter() {
             for (number, sum) in sums.iter_mut().enumerate() {
                 tally.command(number as u16).add_to(sum);
@@ -92,12 +113,19 @@ impl Service {
         sums
     }
 
-    /// CONFIG RESETSTAT.
-    pub(crate) fn reset_stats(&self) {
+    /// CONFIG RESETSTAT. What the edge counts goes on; INFO leaves out what was before.
+    pub(super) fn reset_stats(&self, facts: Facts) {
+        *self.forgotten.lock() = facts;
         self.engine.reset_stats();
         for tally in self.tallies.lock().iter() {
             tally.reset();
         }
+    }
+
+    /// Whether this connection needs no password, or has given it.
+    #[inline]
+    pub(crate) fn lets_in(&self, session: &Session) -> bool {
+        session.authenticated || !self.runtime.has_password()
     }
 
     pub(super) fn check_key_length(&self, key: &[u8]) -> Result<(), Error> {

@@ -25,6 +25,8 @@ pub(crate) enum Replies {
     Off,
     /// CLIENT REPLY SKIP was just answered by silence: the next command is, too.
     SkipNext,
+    /// The command being answered is that next one.
+    SkipThis,
 }
 
 /// The number of no command.

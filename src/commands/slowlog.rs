@@ -78,45 +78,24 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     name: "SLOWLOG",
     arity: Arity::at_least(2),
     keys: Keys::None,
-    flags: Flags::NONE,
+    flags: Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE),
     group: Group::Server,
     since: "2.2.12",
     complexity: "O(n) in the entries shown",
     summary: "Show the commands that took longest.",
     subcommands: &[
-        Sub {
-            name: "GET",
-            arity: Arity::between(2, 3),
-            keys: Keys::None,
-            summary: "Return the latest entries.",
-            handler: Handler::Plain(get),
-        },
-        Sub {
-            name: "HELP",
-            arity: Arity::exactly(2),
-            keys: Keys::None,
-            summary: "Return helpful text about the subcommands.",
-            handler: Handler::Plain(super::command::help),
-        },
-        Sub {
-            name: "LEN",
-            arity: Arity::exactly(2),
-            keys: Keys::None,
-            summary: "Return the number of entries.",
-            handler: Handler::Plain(len),
-        },
-        Sub {
-            name: "RESET",
-            arity: Arity::exactly(2),
-            keys: Keys::None,
-            summary: "Forget all entries.",
-            handler: Handler::Plain(reset),
-        },
+        Sub::plain("GET", Arity::at_least(2), "Return the latest entries.", get),
+        Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", super::command::help),
+        Sub::plain("LEN", Arity::exactly(2), "Return the number of entries.", len),
+        Sub::plain("RESET", Arity::exactly(2), "Forget all entries.", reset),
     ],
     handler: Handler::Parent,
 }];
 
 fn get(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Result<Outcome, Error> {
+    if call.args.len() > 3 {
+        return Err(Error::subcommand_or_arity("SLOWLOG", call.args.get(1).unwrap_or_default()));
+    }
     let shown = match call.args.get(2) {
         Some(word) => parse_i64(word)
             .filter(|shown| *shown >= -1)

@@ -47,11 +47,26 @@ pub(crate) struct Sub {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {
     /// Needs no key: answers from the session, the service and the host.
-    Plain(fn(&mut Call<'_, '_>, &mut Reply<'_>) -> Result<Outcome, Error>),
+    Plain(Plain),
     /// Reads its arguments first (`plan`), then runs inside a transaction over its keys.
     Keyed(fn(&Request<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Result<(), Error>),
     /// Looks its second word up among the subcommands.
     Parent,
+}
+
+/// A handler that needs no key.
+pub(crate) type Plain = fn(&mut Call<'_, '_>, &mut Reply<'_>) -> Result<Outcome, Error>;
+
+impl Sub {
+    /// A subcommand that needs no key.
+    pub(crate) const fn plain(
+        name: &'static str,
+        arity: Arity,
+        summary: &'static str,
+        handler: Plain,
+    ) -> Self {
+        Self { name, arity, keys: Keys::None, summary, handler: Handler::Plain(handler) }
+    }
 }
 
 /// Joins a command's `plan` (arguments to a typed request, before any lock) and its `run` (the
@@ -153,18 +168,24 @@ impl Flags {
     pub(crate) const ALLOW_BUSY: Self = Self(1 << 9);
     /// May take long: timed by itself, and the clock is read again after it.
     pub(crate) const SLOW: Self = Self(1 << 10);
+    pub(crate) const NO_MULTI: Self = Self(1 << 11);
+    pub(crate) const NO_ASYNC_LOADING: Self = Self(1 << 12);
+    pub(crate) const BLOCKING: Self = Self(1 << 13);
 
-    /// Those that Redis has, with its names.
-    const NAMED: [(Self, &'static str); 10] = [
+    /// Those that Redis has, with its names and in its order.
+    const NAMED: [(Self, &'static str); 13] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
         (Self::ADMIN, "admin"),
         (Self::NOSCRIPT, "noscript"),
+        (Self::BLOCKING, "blocking"),
         (Self::LOADING, "loading"),
         (Self::STALE, "stale"),
         (Self::FAST, "fast"),
         (Self::NO_AUTH, "no_auth"),
+        (Self::NO_ASYNC_LOADING, "no_async_loading"),
+        (Self::NO_MULTI, "no_multi"),
         (Self::ALLOW_BUSY, "allow_busy"),
     ];
 
@@ -197,6 +218,7 @@ pub(crate) enum Group {
     Generic,
     Connection,
     Server,
+    Cluster,
 }
 
 impl Group {
@@ -207,6 +229,7 @@ impl Group {
             Self::Generic => "generic",
             Self::Connection => "connection",
             Self::Server => "server",
+            Self::Cluster => "cluster",
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The table of commands: every family's rows, found by name.
+//!
+//! Commands are numbered in alphabetical order; after them come the subcommands, those of one
+//! command together. The numbers index what is counted, and live no longer than the process.
 
 use hashbrown::HashTable;
 
-use super::spec::{Spec, Sub};
+use super::spec::{Arity, Handler, Keys, Spec, Sub};
 use super::{FAMILIES, KeyHasher};
 use crate::protocol::{Args, Error};
 
@@ -12,8 +15,38 @@ const NAME_MAX: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Table {
     specs: Vec<&'static Spec>,
+    entries: Vec<Entry>,
+    /// By number of the command, that of its first subcommand.
+    subs_from: Vec<u16>,
     by_name: HashTable<u16>,
     hasher: KeyHasher,
+}
+
+/// A command, or one of its subcommands.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// As Redis lists it: `get`, `client|list`.
+    pub(crate) name: String,
+    pub(crate) spec: &'static Spec,
+    pub(crate) sub: Option<&'static Sub>,
+}
+
+impl Entry {
+    pub(crate) fn arity(&self) -> Arity {
+        self.sub.map_or(self.spec.arity, |sub| sub.arity)
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        self.sub.map_or(self.spec.keys, |sub| sub.keys)
+    }
+
+    pub(crate) fn handler(&self) -> Handler {
+        self.sub.map_or(self.spec.handler, |sub| sub.handler)
+    }
+
+    pub(crate) fn summary(&self) -> &'static str {
+        self.sub.map_or(self.spec.summary, |sub| sub.summary)
+    }
 }
 
 impl Table {
@@ -25,12 +58,40 @@ impl Table {
         for number in 0..specs.len() as u16 {
             by_name.insert_unique(hash(&number), number, hash);
         }
-        Self { specs, by_name, hasher }
+        let mut entries: Vec<Entry> = specs
+            .iter()
+            .map(|spec| Entry { name: spec.name.to_ascii_lowercase(), spec, sub: None })
+            .collect();
+        let mut subs_from = Vec::new();
+        for spec in &specs {
+            subs_from.push(entries.len() as u16);
+            entries.extend(spec.subcommands.iter().map(|sub| {
+                let name = format!("{}|{}", spec.name, sub.name).to_ascii_lowercase();
+                Entry { name, spec, sub: Some(sub) }
+            }));
+        }
+        Self { specs, entries, subs_from, by_name, hasher }
     }
 
     /// By number, in alphabetical order.
     pub(crate) fn specs(&self) -> &[&'static Spec] {
         &self.specs
+    }
+
+    /// Commands and subcommands, by number.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn entry(&self, number: u16) -> Option<&Entry> {
+        self.entries.get(usize::from(number))
+    }
+
+    /// The subcommands of a command, by its number.
+    pub(crate) fn subs(&self, number: u16) -> &[Entry] {
+        let from = self.subs_from.get(usize::from(number)).copied().map_or(0, usize::from);
+        let count = self.specs.get(usize::from(number)).map_or(0, |spec| spec.subcommands.len());
+        self.entries.get(from..from + count).unwrap_or_default()
     }
 
     /// The command of this name, in any case, and its number.
@@ -46,24 +107,37 @@ impl Table {
         Some((number, self.specs[usize::from(number)]))
     }
 
-    /// The subcommand that a request of this parent names, its arity checked.
-    pub(crate) fn subcommand(&self, spec: &Spec, args: Args<'_>) -> Result<&'static Sub, Error> {
-        let word = args.get(1).unwrap_or_default();
-        let sub = find_subcommand(spec, word)
-            .ok_or_else(|| Error::unknown_subcommand(spec.name, word))?;
-        if !sub.arity.allows(args.len()) {
-            return Err(Error::wrong_arity(&format!("{}|{}", spec.name, sub.name)));
+    /// The number of what a request names: its command, or its subcommand where it has such.
+    #[inline]
+    pub(crate) fn resolve(&self, args: Args<'_>) -> Result<u16, Error> {
+        let (number, spec) = self.find(args.name()).ok_or_else(|| Error::unknown_command(args))?;
+        match args.get(1) {
+            Some(word) if !spec.subcommands.is_empty() => self
+                .sub_number(number, spec, word)
+                .ok_or_else(|| Error::unknown_subcommand(spec.name, word)),
+            _ => Ok(number),
         }
-        Ok(sub)
+    }
+
+    /// A command or subcommand by the name that it is listed under: `get`, `client|list`.
+    pub(crate) fn named(&self, name: &[u8]) -> Option<u16> {
+        let mut words = name.splitn(2, |byte| *byte == b'|');
+        let (number, spec) = self.find(words.next()?)?;
+        match words.next() {
+            Some(word) => self.sub_number(number, spec, word),
+            None => Some(number),
+        }
+    }
+
+    fn sub_number(&self, number: u16, spec: &Spec, word: &[u8]) -> Option<u16> {
+        let is_named = |sub: &Sub| sub.name.as_bytes().eq_ignore_ascii_case(word);
+        let place = spec.subcommands.iter().position(is_named)?;
+        Some(self.subs_from.get(usize::from(number))? + place as u16)
     }
 
     fn hash(&self, name: &[u8]) -> u64 {
         self.hasher.key(name).hash()
     }
-}
-
-pub(super) fn find_subcommand(spec: &Spec, word: &[u8]) -> Option<&'static Sub> {
-    spec.subcommands.iter().find(|sub| sub.name.as_bytes().eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]
@@ -84,6 +158,29 @@ mod tests {
     }
 
     #[test]
+    fn every_entry_is_found_under_its_listed_name() {
+        let table = table();
+        for (number, entry) in table.entries().iter().enumerate() {
+            let upper = entry.name.to_ascii_uppercase();
+            assert_eq!(table.named(upper.as_bytes()), Some(number as u16), "{upper}");
+        }
+        for name in ["client|", "client|nosuch", "get|", "|", "client|list|"] {
+            assert_eq!(table.named(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn subcommands_stand_together_behind_all_commands() {
+        let table = table();
+        for (number, spec) in table.specs().iter().enumerate() {
+            let names: Vec<&str> = spec.subcommands.iter().map(|sub| sub.name).collect();
+            let subs = table.subs(number as u16).iter();
+            let found: Vec<&str> = subs.filter_map(|entry| Some(entry.sub?.name)).collect();
+            assert_eq!(found, names, "{}", spec.name);
+        }
+    }
+
+    #[test]
     fn names_are_unique_upper_case_and_short() {
         let table = table();
         for pair in table.specs().windows(2) {
@@ -92,7 +189,9 @@ mod tests {
         for spec in table.specs() {
             assert!(spec.name.len() <= NAME_MAX);
             assert_eq!(spec.name, spec.name.to_ascii_uppercase());
-            assert!(spec.summary.ends_with('.'), "{}: a summary is a sentence", spec.name);
+        }
+        for entry in table.entries() {
+            assert!(entry.summary().ends_with('.'), "{}: a summary is a sentence", entry.name);
         }
     }
 

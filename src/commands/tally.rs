@@ -88,6 +88,18 @@ impl Tally {
     }
 }
 
+impl CommandCounts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.nanos += other.nanos;
+        self.rejected += other.rejected;
+        self.failed += other.failed;
+        for (sum, bucket) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += bucket;
+        }
+    }
+}
+
 impl CommandTally {
     /// `failed` of the `calls` were answered with an error.
     #[inline]

@@ -137,7 +137,7 @@ impl Engine {
             shard.latest = latest;
             bytes_before += shard.bytes();
         }
-        let mut view = View { engine: self, guards, now: latest, db };
+        let mut view = View { engine: self, guards, now: latest, db, touches: true };
         let result = f(&mut view);
         let bytes_after: usize = view.guards.iter().map(|(_, shard)| shard.bytes()).sum();
         self.account(bytes_before, bytes_after);

@@ -24,6 +24,8 @@ pub(crate) struct View<'e> {
     pub(super) guards: Guards<'e>,
     pub(super) now: Timestamp,
     pub(super) db: usize,
+    /// Keys that are asked for count as used.
+    pub(super) touches: bool,
 }
 
 /// What stands under a key.
@@ -79,9 +81,14 @@ impl View<'_> {
         self.db = db;
     }
 
+    /// Whether keys count as used from here on, when they are asked for.
+    pub(crate) fn touch_keys(&mut self, touches: bool) {
+        self.touches = touches;
+    }
+
     /// Looks a key up for a reader: counts a hit or a miss, and the key as used.
     pub(crate) fn read(&mut self, key: KeyRef<'_>) -> Option<Found<'_>> {
-        let (now, db) = (self.now, self.db);
+        let (now, db, touches) = (self.now, self.db, self.touches);
         let shard = self.shard(key);
         let Some(slot) = shard.find(db, key, now) else {
             shard.counts.misses += 1;
@@ -89,7 +96,9 @@ impl View<'_> {
         };
         shard.counts.hits += 1;
         let entry = shard.entry(db, slot);
-        entry.accessed_s = seconds(now);
+        if touches {
+            entry.accessed_s = seconds(now);
+        }
         Some(found(entry, now))
     }
 
@@ -112,10 +121,12 @@ impl View<'_> {
         make: impl FnOnce(Timestamp) -> Value,
         edit: impl FnOnce(&mut Value, Timestamp) -> Result<(R, Kept), E>,
     ) -> Result<R, E> {
-        let (now, db, engine) = (self.now, self.db, self.engine);
+        let (now, db, engine, touches) = (self.now, self.db, self.engine, self.touches);
         let shard = self.shard(key);
         if let Some(slot) = shard.find(db, key, now) {
-            shard.entry(db, slot).accessed_s = seconds(now);
+            if touches {
+                shard.entry(db, slot).accessed_s = seconds(now);
+            }
             return shard.edit(db, slot, |value| edit(value, now));
         }
         let mut value = make(now);

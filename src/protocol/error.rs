@@ -184,6 +184,20 @@ impl Error {
         Self::UnknownSubcommand(Line(parts.concat()))
     }
 
+    /// A subcommand with more arguments than it takes, where Redis finds that out late.
+    pub(crate) fn subcommand_or_arity(container: &str, name: &[u8]) -> Self {
+        let name = shown(name, SHOWN_BYTES_MAX);
+        let before = b"ERR unknown subcommand or wrong number of arguments for '".as_slice();
+        let parts = [before, name, b"'. Try ", container.as_bytes(), b" HELP."];
+        Self::UnknownSubcommand(Line(parts.concat()))
+    }
+
+    /// Redis's way to name a wrong word: `what` and the word in quotes.
+    pub(crate) fn quoting(what: &str, word: &[u8]) -> Self {
+        let word = shown(word, SHOWN_BYTES_MAX);
+        Self::Raw(Line([b"ERR ", what.as_bytes(), b" '", word, b"'"].concat()))
+    }
+
     /// An argument of a native command, with a fragment such as `expected a whole number`.
     pub(crate) fn argument(name: &'static str, expected: impl Into<Cow<'static, str>>) -> Self {
         Self::Argument { name, expected: expected.into() }

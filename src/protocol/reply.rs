@@ -115,6 +115,14 @@ impl<'b> Reply<'b> {
         self.out.extend_from_slice(b"\r\n");
     }
 
+    /// An array of bulk strings.
+    pub(crate) fn bulks<T: AsRef<[u8]>>(&mut self, texts: &[T]) {
+        self.array(texts.len());
+        for text in texts {
+            self.bulk(text);
+        }
+    }
+
     /// An integer as text.
     pub(crate) fn bulk_integer(&mut self, value: i64) {
         self.bulk(itoa::Buffer::new().format(value));

@@ -33,6 +33,7 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
             _ = sweep.tick() => expire(&hub, options.expiry_budget),
             _ = second.tick() => {
                 hub.close_idle();
+                hub.measure();
                 gap_told = discipline(&hub, gap_told);
             }
         }

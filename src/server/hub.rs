@@ -14,7 +14,8 @@ use tracing::warn;
 
 use super::peer::PeerState;
 use super::process::{self, Process};
-use crate::commands::{Facts, Host, Peer, Service};
+use super::rates::RateMeter;
+use crate::commands::{Facts, Host, Peer, Rates, Service};
 use crate::time::Clock;
 
 /// Facts that are settled when the server starts.
@@ -47,6 +48,7 @@ pub(crate) struct Hub {
     past: Mutex<Traffic>,
     clock_gap_us: AtomicI64,
     readiness: AtomicU8,
+    meter: RateMeter,
     draining: AtomicBool,
     stop: Notify,
 }
@@ -83,6 +85,7 @@ impl Hub {
             past: Mutex::default(),
             clock_gap_us: AtomicI64::default(),
             readiness: AtomicU8::new(Readiness::Starting as u8),
+            meter: RateMeter::default(),
             draining: AtomicBool::default(),
             stop: Notify::new(),
         }
@@ -175,6 +178,14 @@ impl Hub {
         self.clock_gap_us.store(gap_us, Ordering::Relaxed);
     }
 
+    /// Once a second: what has happened since the last time.
+    pub(super) fn measure(&self) {
+        let commands = self.service.command_counts().iter().map(|counts| counts.calls).sum();
+        let Traffic { input_bytes, output_bytes } = self.traffic();
+        let totals = Rates { commands, input_bytes, output_bytes };
+        self.meter.look(self.clock.now(), totals, self.service.engine().used_bytes());
+    }
+
     /// Resolves once somebody has asked the server to stop.
     pub(super) async fn stopped(&self) {
         self.stop.notified().await;
@@ -259,6 +270,8 @@ impl Host for Hub {
             closed_idle: self.idle_closed.load(Ordering::Relaxed),
             input_bytes,
             output_bytes,
+            rates: self.meter.rates(),
+            used_peak_bytes: self.meter.used_peak_bytes(self.service.engine().used_bytes()),
             resident_bytes,
             resident_peak_bytes,
             machine_bytes: process::memory_limit_bytes(),
@@ -287,8 +300,7 @@ impl Host for Hub {
         self.stop();
     }
 
-    fn setting(&self, path: &str) -> Option<String> {
-        let settings = &self.identity.settings;
-        settings.iter().find(|(known, _)| known == path).map(|(_, value)| value.clone())
+    fn settings(&self) -> &[(String, String)] {
+        &self.identity.settings
     }
 }

@@ -12,6 +12,7 @@ mod listen;
 mod options;
 mod peer;
 mod process;
+mod rates;
 #[cfg(test)]
 mod tests;
 

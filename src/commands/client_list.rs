@@ -1,0 +1,138 @@
+//! CLIENT LIST and CLIENT INFO: one line for each connection, with the fields of Redis.
+//!
+//! A connection of ours owns no buffer while it is idle, so the buffer sizes that Redis shows
+//! beside what lies in them are zero.
+
+use std::io::Write;
+
+use super::call::{Answer, Call};
+use super::host::Peer;
+use super::session::Outcome;
+use super::table::Table;
+use crate::protocol::{Args, Error, Reply, Resp, parse_i64};
+
+/// The kinds of connections that Redis tells apart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Normal,
+    Master,
+    Replica,
+    Pubsub,
+}
+
+impl Kind {
+    pub(super) fn parse(word: &[u8]) -> Result<Self, Error> {
+        match word.to_ascii_uppercase().as_slice() {
+            b"NORMAL" => Ok(Self::Normal),
+            b"MASTER" => Ok(Self::Master),
+            b"REPLICA" | b"SLAVE" => Ok(Self::Replica),
+            b"PUBSUB" => Ok(Self::Pubsub),
+            _ => Err(Error::quoting("Unknown client type", word)),
+        }
+    }
+
+    /// There is no replication, and nobody subscribes.
+    pub(super) fn of(_: &Peer) -> Self {
+        Self::Normal
+    }
+}
+
+/// Every connection; of the one that asks, what it knows of itself is newer.
+pub(super) fn peers(call: &Call<'_, '_>) -> Vec<Peer> {
+    let mut peers = call.host.peers();
+    if let Some(this) = peers.iter_mut().find(|peer| peer.session.id == call.session.id) {
+        this.session = call.session.clone();
+    }
+    peers
+}
+
+/// CLIENT INFO
+pub(super) fn this(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let mut lines = Vec::new();
+    for peer in peers(call).iter().filter(|peer| peer.session.id == call.session.id) {
+        line(peer, call.service.table(), &mut lines);
+    }
+    reply.verbatim(&lines);
+    Ok(Outcome::Reply)
+}
+
+/// CLIENT LIST [TYPE kind | ID id [id ...]]
+pub(super) fn list(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let choice = Choice::parse(call.args.skip(2))?;
+    let peers = peers(call);
+    let mut lines = Vec::new();
+    let mut show = |peer: &Peer| line(peer, call.service.table(), &mut lines);
+    match choice {
+        Choice::All => peers.iter().for_each(show),
+        Choice::Of(kind) => peers.iter().filter(|peer| Kind::of(peer) == kind).for_each(show),
+        Choice::Named(ids) => {
+            for id in ids {
+                peers.iter().filter(|peer| peer.session.id as i64 == id).for_each(&mut show);
+            }
+        }
+    }
+    reply.verbatim(&lines);
+    Ok(Outcome::Reply)
+}
+
+enum Choice {
+    All,
+    Of(Kind),
+    Named(Vec<i64>),
+}
+
+impl Choice {
+    fn parse(args: Args<'_>) -> Result<Self, Error> {
+        let Some(word) = args.get(0) else { return Ok(Self::All) };
+        match (word.to_ascii_uppercase().as_slice(), args.get(1), args.len()) {
+            (b"TYPE", Some(kind), 2) => Ok(Self::Of(Kind::parse(kind)?)),
+            (b"ID", Some(_), _) => {
+                let ids = args.skip(1).iter().map(parse_i64).collect::<Option<Vec<i64>>>();
+                Ok(Self::Named(ids.ok_or_else(|| Error::text("Invalid client ID"))?))
+            }
+            _ => Err(Error::Syntax),
+        }
+    }
+}
+
+fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
+    let session = &peer.session;
+    let command = table.entry(session.last_command).map_or("NULL", |entry| &entry.name);
+    let events = if peer.output_bytes > 0 { "rw" } else { "r" };
+    let resp = match session.resp {
+        Resp::V2 => 2,
+        Resp::V3 => 3,
+    };
+    let (id, address, local) = (session.id, &peer.address, &peer.local_address);
+    let (name, fd) = (Bytes(&session.name), peer.fd);
+    let (age, idle, db) = (peer.age_s, peer.idle_s, session.db);
+    let (input, output) = (peer.input_bytes, peer.output_bytes);
+    let total = size_of::<Peer>() + input + output;
+    let flags = flags(peer);
+    writeln!(
+        out,
+        "id={id} addr={address} laddr={local} fd={fd} name={name} age={age} idle={idle} \
+         flags={flags} db={db} sub=0 psub=0 ssub=0 multi=-1 qbuf={input} qbuf-free=0 argv-mem=0 \
+         multi-mem=0 rbs=0 rbp=0 obl={output} oll=0 omem={output} tot-mem={total} \
+         events={events} cmd={command} user=default redir=-1 resp={resp} lib-name={} lib-ver={}",
+        Bytes(&session.library_name),
+        Bytes(&session.library_version),
+    )
+    .expect("a Vec takes all that is written");
+}
+
+fn flags(peer: &Peer) -> String {
+    let session = &peer.session;
+    let set = [(session.no_evict, 'e'), (session.no_touch, 'T')];
+    let letters: String = set.into_iter().filter(|(is, _)| *is).map(|(_, letter)| letter).collect();
+    if letters.is_empty() { "N".into() } else { letters }
+}
+
+/// Names are printable ASCII: `checked_name` saw to it.
+struct Bytes<'a>(&'a [u8]);
+
+impl std::fmt::Display for Bytes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.0))
+    }
+}

@@ -1,0 +1,119 @@
+//! The shape in which COMMAND INFO and COMMAND DOCS tell of one command.
+
+use super::details;
+use super::spec::Keys;
+use super::table::Entry;
+use crate::protocol::{Args, Reply};
+
+/// The ten elements of COMMAND INFO.
+pub(super) fn describe(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
+    reply.array(10);
+    reply.bulk(&entry.name);
+    reply.integer(entry.arity().as_redis());
+    let flags: Vec<&str> = details::flags(entry).names().collect();
+    names(&flags, reply);
+    let (first, last, step) = match entry.keys() {
+        Keys::None | Keys::All => (0, 0, 0),
+        Keys::Range { first, last, step } => (first as i64, i64::from(last), step as i64),
+    };
+    for number in [first, last, step] {
+        reply.integer(number);
+    }
+    let categories: Vec<String> =
+        details::categories(entry).map(|category| format!("@{category}")).collect();
+    names(&categories, reply);
+    let tips = details::tips(entry);
+    reply.set(tips.len());
+    for tip in tips {
+        reply.bulk(tip);
+    }
+    key_specs(entry, reply);
+    reply.set(subs.len());
+    for sub in subs {
+        describe(sub, &[], reply);
+    }
+}
+
+/// A set of flags or categories.
+pub(super) fn names<T: AsRef<str>>(names: &[T], reply: &mut Reply<'_>) {
+    reply.set(names.len());
+    for name in names {
+        reply.simple(name.as_ref());
+    }
+}
+
+fn key_specs(entry: &Entry, reply: &mut Reply<'_>) {
+    let Keys::Range { first, last, step } = entry.keys() else {
+        reply.set(0);
+        return;
+    };
+    let access = details::access(entry);
+    reply.set(access.len());
+    if let [access] = access {
+        let last = if last < 0 { last } else { last - first as i32 };
+        key_spec(access, (first, last, step), reply);
+    } else {
+        for (place, access) in (first..).step_by(step).zip(access) {
+            key_spec(access, (place, 0, 1), reply);
+        }
+    }
+}
+
+/// Keys from the word `first` on; the last counted from there, or from the end.
+fn key_spec(access: &[&str], (first, last, step): (usize, i32, usize), reply: &mut Reply<'_>) {
+    reply.map(3);
+    reply.bulk("flags");
+    names(access, reply);
+    reply.bulk("begin_search");
+    search("index", &[("index", first as i64)], reply);
+    reply.bulk("find_keys");
+    let range = [("lastkey", i64::from(last)), ("keystep", step as i64), ("limit", 0)];
+    search("range", &range, reply);
+}
+
+fn search(kind: &str, spec: &[(&str, i64)], reply: &mut Reply<'_>) {
+    reply.map(2);
+    reply.bulk("type");
+    reply.bulk(kind);
+    reply.bulk("spec");
+    reply.map(spec.len());
+    for (name, value) in spec {
+        reply.bulk(name);
+        reply.integer(*value);
+    }
+}
+
+/// What a request does with the key of this number among its keys.
+pub(super) fn access(entry: &Entry, number: usize, request: Args<'_>) -> &'static [&'static str] {
+    let access = details::access(entry);
+    let access = access.get(number).or(access.last()).copied().unwrap_or_default();
+    let varies = access.contains(&"variable_flags");
+    if varies && !request.skip(3).iter().any(|word| word.eq_ignore_ascii_case(b"GET")) {
+        return &["OW", "update"];
+    }
+    access.strip_suffix(&["variable_flags"]).unwrap_or(access)
+}
+
+/// The map of COMMAND DOCS.
+pub(super) fn document(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
+    reply.map(if subs.is_empty() { 4 } else { 5 });
+    let lines = [
+        ("summary", entry.summary()),
+        ("since", entry.spec.since),
+        ("group", entry.spec.group.name()),
+        ("complexity", entry.spec.complexity),
+    ];
+    for (name, value) in lines {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    if subs.is_empty() {
+        return;
+    }
+    reply.bulk("subcommands");
+    reply.map(subs.len());
+    for sub in subs {
+        reply.bulk(&sub.name);
+        document(sub, &[], reply);
+    }
+}
