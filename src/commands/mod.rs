@@ -9,6 +9,7 @@ mod client;
 mod client_kill;
 mod client_list;
 mod command;
+mod config_command;
 mod connection;
 mod details;
 mod entry;
@@ -17,6 +18,8 @@ mod host;
 mod latency;
 mod limits;
 mod options;
+mod parameter_table;
+mod parameters;
 mod runtime;
 mod service;
 mod session;
@@ -41,6 +44,7 @@ use spec::Spec;
 const FAMILIES: &[&[Spec]] = &[
     client::SPECS,
     command::SPECS,
+    config_command::SPECS,
     connection::SPECS,
     latency::SPECS,
     limits::SPECS,

@@ -1,0 +1,138 @@
+//! How the parameters of CONFIG are read and written: what a value must be, and whose words
+//! refuse another.
+//!
+//! The rows stand in `parameter_table.rs`. A value is read in full before any is written, so a
+//! CONFIG SET of several parameters changes all of them or none.
+
+use super::host::Host;
+use super::service::Service;
+use crate::protocol::parse_i64;
+use crate::size::Bytes;
+use crate::time::Duration;
+
+/// One parameter: its name, how it reads now, and what may be written.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) read: fn(&Place<'_>) -> String,
+    pub(super) write: Write,
+}
+
+/// Where parameters live.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'c> {
+    pub(super) service: &'c Service,
+    pub(super) host: &'c dyn Host,
+}
+
+impl Place<'_> {
+    /// A setting as it was at the start; empty where there is none of this path.
+    pub(super) fn setting(&self, path: &str) -> String {
+        let settings = self.host.settings();
+        let found = settings.iter().find(|(known, _)| known == path);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+}
+
+/// What CONFIG SET may write.
+#[derive(Clone, Copy)]
+pub(super) enum Write {
+    /// Nothing, as in Redis.
+    Never,
+    /// Only what it is already; else this reason is told.
+    Same(&'static str),
+    Whole {
+        min: i64,
+        max: i64,
+        set: fn(&Service, i64),
+    },
+    Memory(fn(&Service, u64)),
+    Span(fn(&Service, Duration)),
+    Switch(fn(&Service, bool)),
+    OneOf {
+        names: fn() -> Vec<&'static str>,
+        set: fn(&Service, &str),
+    },
+    Text(fn(&Service, &str)),
+}
+
+/// A value that was read and fits, ready to be written.
+pub(super) type Change<'v> = Box<dyn FnOnce(&Service) + 'v>;
+
+/// Redis's words for what is settled at the start.
+pub(super) const IMMUTABLE: &str = "can't set immutable config";
+
+impl Parameter {
+    /// Nothing can ever be written.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.write, Write::Never)
+    }
+
+    /// Reads a value. The complaint is a fragment, in Redis's words where Redis has any.
+    pub(super) fn parse<'v>(
+        &self,
+        word: &'v [u8],
+        place: &Place<'_>,
+    ) -> Result<Change<'v>, String> {
+        match self.write {
+            Write::Never => Err(IMMUTABLE.into()),
+            Write::Same(_) if is_same(word, &(self.read)(place)) => Ok(Box::new(|_| {})),
+            Write::Same(reason) => Err(reason.into()),
+            Write::Whole { min, max, set } => {
+                let value = whole(word, min, max)?;
+                Ok(Box::new(move |service| set(service, value)))
+            }
+            Write::Memory(set) => {
+                let bytes = text(word).and_then(|text| text.parse::<Bytes>().ok());
+                let bytes = bytes.ok_or("argument must be a memory value")?.as_u64();
+                Ok(Box::new(move |service| set(service, bytes)))
+            }
+            Write::Span(set) => {
+                let span = Duration::parse(word).map_err(|error| error.to_string())?;
+                Ok(Box::new(move |service| set(service, span)))
+            }
+            Write::Switch(set) => {
+                let on = switch(word)?;
+                Ok(Box::new(move |service| set(service, on)))
+            }
+            Write::OneOf { names, set } => {
+                let known = names();
+                let is_named = |name: &&&str| name.as_bytes().eq_ignore_ascii_case(word);
+                let name = *known.iter().find(is_named).ok_or_else(|| {
+                    format!("argument(s) must be one of the following: {}", known.join(", "))
+                })?;
+                Ok(Box::new(move |service| set(service, name)))
+            }
+            Write::Text(set) => {
+                let text = text(word).ok_or("argument must be UTF-8 text")?;
+                Ok(Box::new(move |service| set(service, text)))
+            }
+        }
+    }
+}
+
+/// The same text, or the same number of bytes.
+fn is_same(word: &[u8], value: &str) -> bool {
+    let bytes = |text: &str| text.parse::<Bytes>().ok();
+    word.eq_ignore_ascii_case(value.as_bytes())
+        || text(word).and_then(bytes).is_some_and(|given| bytes(value) == Some(given))
+}
+
+fn text(word: &[u8]) -> Option<&str> {
+    str::from_utf8(word).ok()
+}
+
+fn whole(word: &[u8], min: i64, max: i64) -> Result<i64, String> {
+    let value = parse_i64(word).ok_or("argument couldn't be parsed into an integer")?;
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("argument must be between {min} and {max} inclusive"))
+}
+
+fn switch(word: &[u8]) -> Result<bool, String> {
+    match word.to_ascii_lowercase().as_slice() {
+        b"yes" | b"true" => Ok(true),
+        b"no" | b"false" => Ok(false),
+        _ => Err("argument must be 'yes' or 'no'".into()),
+    }
+}
