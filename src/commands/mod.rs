@@ -15,6 +15,8 @@ mod details;
 mod entry;
 mod glob;
 mod host;
+mod info;
+mod info_sections;
 mod latency;
 mod limits;
 mod options;
@@ -46,6 +48,7 @@ const FAMILIES: &[&[Spec]] = &[
     command::SPECS,
     config_command::SPECS,
     connection::SPECS,
+    info::SPECS,
     latency::SPECS,
     limits::SPECS,
     slowlog::SPECS,
