@@ -4,10 +4,12 @@
 //! [`Worker`] answers requests one after another; what workers share is a [`Service`]; what
 //! commands need of the outside they ask of a [`Host`].
 
+mod acl;
 mod call;
 mod client;
 mod client_kill;
 mod client_list;
+mod cluster;
 mod command;
 mod config_command;
 mod connection;
@@ -19,10 +21,12 @@ mod info;
 mod info_sections;
 mod latency;
 mod limits;
+mod memory;
 mod options;
 mod parameter_table;
 mod parameters;
 mod runtime;
+mod server_commands;
 mod service;
 mod session;
 mod slowlog;
@@ -44,13 +48,17 @@ use spec::Spec;
 
 /// Every family's rows. A new family is its file and a line here.
 const FAMILIES: &[&[Spec]] = &[
+    acl::SPECS,
     client::SPECS,
+    cluster::SPECS,
     command::SPECS,
     config_command::SPECS,
     connection::SPECS,
     info::SPECS,
     latency::SPECS,
     limits::SPECS,
+    memory::SPECS,
+    server_commands::SPECS,
     slowlog::SPECS,
     throttle::SPECS,
 ];
