@@ -8,15 +8,24 @@ mod call;
 mod client;
 mod command;
 mod connection;
+mod counters;
+mod deadline;
+mod expiry;
+mod glob;
 mod host;
+mod keys;
+mod keyspace;
 mod latency;
 mod limits;
+mod object;
 mod options;
 mod runtime;
 mod service;
 mod session;
+mod set;
 mod slowlog;
 mod spec;
+mod strings;
 mod table;
 mod tally;
 mod throttle;
@@ -37,8 +46,15 @@ const FAMILIES: &[&[Spec]] = &[
     client::SPECS,
     command::SPECS,
     connection::SPECS,
+    counters::SPECS,
+    expiry::SPECS,
+    keys::SPECS,
+    keyspace::SPECS,
     latency::SPECS,
     limits::SPECS,
+    object::SPECS,
+    set::SPECS,
     slowlog::SPECS,
+    strings::SPECS,
     throttle::SPECS,
 ];
