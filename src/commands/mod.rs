@@ -13,6 +13,7 @@ mod deadline;
 mod expiry;
 mod glob;
 mod host;
+mod increx;
 mod keys;
 mod keyspace;
 mod latency;
@@ -48,6 +49,7 @@ const FAMILIES: &[&[Spec]] = &[
     connection::SPECS,
     counters::SPECS,
     expiry::SPECS,
+    increx::SPECS,
     keys::SPECS,
     keyspace::SPECS,
     latency::SPECS,

@@ -138,6 +138,7 @@ fn full_memory_refuses_what_may_grow_and_nothing_else() {
         "DECR k",
         "DECRBY k 1",
         "INCRBYFLOAT k 1",
+        "INCREX k",
         "COPY key:0 k",
     ] {
         assert_eq!(connection.line(request), full, "{request}");
