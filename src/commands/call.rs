@@ -13,7 +13,7 @@ use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, Handler, KeyList, Keys};
 use super::table::Entry;
 use super::tally::Tally;
-use crate::engine::{Engine, Scope, View};
+use crate::engine::{Engine, KeyRef, Scope, Value, View};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
@@ -52,6 +52,36 @@ impl<'a> Request<'a> {
     /// The word at this place; the name stands at 0. Arity has promised that it is there.
     pub(crate) fn word(&self, place: usize) -> &'a [u8] {
         self.args.get(place).unwrap_or_default()
+    }
+
+    /// The plan of a command that asks for nothing but a key.
+    pub(super) fn key(&self) -> Result<KeyRef<'a>, Error> {
+        Ok(self.keys[0])
+    }
+
+    /// The plan of a command that asks for nothing but keys.
+    pub(super) fn all_keys(&self) -> Result<KeyList<'a>, Error> {
+        Ok(self.keys.clone())
+    }
+
+    /// The plan of a command that asks for nothing.
+    pub(super) fn nothing(_: &Self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The word at this place as a string to store.
+    pub(super) fn value(&self, place: usize) -> Result<Value, Error> {
+        let bytes = self.word(place);
+        self.check_string_length(bytes.len())?;
+        Ok(Value::string(bytes))
+    }
+
+    pub(super) fn check_string_length(&self, len: usize) -> Result<(), Error> {
+        if len > self.service.runtime().value_bytes_max() {
+            Err(Error::StringTooLong)
+        } else {
+            Ok(())
+        }
     }
 
     fn scope(&self) -> Scope<'_> {

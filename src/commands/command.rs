@@ -3,7 +3,7 @@
 use super::call::{Answer, Call};
 use super::details;
 use super::entry;
-use super::glob::{self, Case};
+use super::glob;
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use super::table::Entry;
@@ -142,7 +142,9 @@ impl Filter<'_> {
             Self::Module => false,
             Self::Category(name) => details::categories(entry)
                 .any(|category| category.as_bytes().eq_ignore_ascii_case(name)),
-            Self::Pattern(pattern) => glob::matches(pattern, entry.name.as_bytes(), Case::Ignored),
+            Self::Pattern(pattern) => {
+                glob::matches(&pattern.to_ascii_lowercase(), entry.name.as_bytes())
+            }
         }
     }
 }

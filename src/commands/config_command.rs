@@ -4,7 +4,7 @@
 
 use super::call::{Answer, Call};
 use super::command;
-use super::glob::{self, Case};
+use super::glob;
 use super::parameter_table::PARAMETERS;
 use super::parameters::{Change, IMMUTABLE, Parameter, Place};
 use super::session::Outcome;
@@ -41,7 +41,8 @@ fn get(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     // The pattern that asks for a parameter first; it is shown as it was typed if it is a name.
     let asked = |name: &str| {
         let name = name.as_bytes();
-        patterns.iter().find(|pattern| glob::matches(pattern, name, Case::Ignored)).map(|pattern| {
+        let is_match = |pattern: &&[u8]| glob::matches(&pattern.to_ascii_lowercase(), name);
+        patterns.iter().find(is_match).map(|pattern| {
             if pattern.eq_ignore_ascii_case(name) { pattern.to_vec() } else { name.to_vec() }
         })
     };

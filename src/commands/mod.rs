@@ -13,15 +13,22 @@ mod cluster;
 mod command;
 mod config_command;
 mod connection;
+mod counters;
+mod deadline;
 mod details;
 mod entry;
+mod expiry;
 mod glob;
 mod host;
+mod increx;
 mod info;
 mod info_sections;
+mod keys;
+mod keyspace;
 mod latency;
 mod limits;
 mod memory;
+mod object;
 mod options;
 mod parameter_table;
 mod parameters;
@@ -29,8 +36,10 @@ mod runtime;
 mod server_commands;
 mod service;
 mod session;
+mod set;
 mod slowlog;
 mod spec;
+mod strings;
 mod table;
 mod tally;
 mod throttle;
@@ -54,11 +63,19 @@ const FAMILIES: &[&[Spec]] = &[
     command::SPECS,
     config_command::SPECS,
     connection::SPECS,
+    counters::SPECS,
+    expiry::SPECS,
+    increx::SPECS,
     info::SPECS,
+    keys::SPECS,
+    keyspace::SPECS,
     latency::SPECS,
     limits::SPECS,
     memory::SPECS,
+    object::SPECS,
     server_commands::SPECS,
+    set::SPECS,
     slowlog::SPECS,
+    strings::SPECS,
     throttle::SPECS,
 ];

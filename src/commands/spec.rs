@@ -74,7 +74,8 @@ impl Sub {
 macro_rules! keyed {
     ($plan:expr, $run:expr) => {
         $crate::commands::spec::Handler::Keyed(|request, ground, reply| {
-            let plan = $plan(request)?;
+            let plan: Result<_, $crate::protocol::Error> = $plan(request);
+            let plan = plan?;
             ground.transact(request, |view| $run(view, plan, reply))
         })
     };

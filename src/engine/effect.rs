@@ -25,6 +25,8 @@ pub(crate) enum Change {
     Removed { key: Box<[u8]> },
     /// Every key of the database is gone.
     Flushed,
+    /// The database and this one have exchanged their contents.
+    Swapped { other: u8 },
 }
 
 /// Collects effects once somebody listens.

@@ -112,8 +112,8 @@ impl Engine {
                     }
                     if seen < SAMPLE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 };
-                table.walk(start, usize::MAX, &mut look);
-                table.walk(0, start as usize, &mut look);
+                table.walk(start, &mut { usize::MAX }, &mut look);
+                table.walk(0, &mut (start as usize), &mut look);
             }
             let Some((_, db, slot)) = best else { return false };
             shard.remove(db, slot);

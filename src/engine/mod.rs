@@ -29,8 +29,8 @@ pub(crate) use effect::{Change, Effect};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
-pub(crate) use value::{DecodeError, Value};
-pub(crate) use view::{Cursor, Found, View};
+pub(crate) use value::{DecodeError, Value, reserve};
+pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
@@ -40,8 +40,8 @@ use view::Guards;
 /// Databases that SELECT can choose from.
 pub(crate) const DATABASES: usize = 16;
 
-/// Slots that one step of the sweep looks at under one lock: some tens of microseconds.
-const SWEEP_SLOTS_MAX: usize = 2_048;
+/// Keys that one step of the sweep looks at under one lock: some tens of microseconds.
+const SWEEP_KEYS_MAX: usize = 2_048;
 
 /// A new key would not fit under the memory bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -76,6 +76,8 @@ pub(crate) struct Engine {
     /// Where the sweep and the eviction go on.
     sweeping: AtomicUsize,
     evicting: AtomicU64,
+    /// Where the dice stand.
+    dice: AtomicU64,
 }
 
 /// What the engine has counted and holds.
@@ -110,6 +112,7 @@ impl Engine {
             policy: std::sync::atomic::AtomicU8::new(MemoryPolicy::NoEviction as u8),
             sweeping: AtomicUsize::new(0),
             evicting: AtomicU64::new(0),
+            dice: AtomicU64::new(seed),
         }
     }
 
@@ -168,6 +171,15 @@ impl Engine {
         guards
     }
 
+    /// A number that looks random: splitmix64 from the seed on. Good enough to pick a key with.
+    fn dice(&self) -> u64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mixed = self.dice.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
     fn shard_of(&self, key: KeyRef<'_>) -> usize {
         key.shard_bits() & (self.shards.len() - 1)
     }
@@ -223,7 +235,7 @@ impl Engine {
         let mut shard = self.shards[number].lock();
         let before = shard.bytes();
         let now = now.max(shard.latest);
-        let done = shard.sweep(now, SWEEP_SLOTS_MAX);
+        let done = shard.sweep(now, SWEEP_KEYS_MAX);
         let after = shard.bytes();
         drop(shard);
         self.account(before, after);

@@ -1,8 +1,9 @@
 //! One shard: its databases, and the one place where anything in them changes.
 //!
-//! [`Shard::store`], [`Shard::edit`], [`Shard::set_expires`], [`Shard::remove`] and
-//! [`Shard::flush`] are that place, also for expiry, eviction and replay. They, and nothing
-//! else, keep the memory sum, move the limiter generation and append to the effect list.
+//! [`Shard::store`], [`Shard::edit`], [`Shard::set_expires`], [`Shard::remove`],
+//! [`Shard::flush`] and [`Shard::swap`] are that place, also for expiry, eviction and replay.
+//! They, and nothing else, keep the memory sum, move the limiter generation and append to the
+//! effect list.
 
 use std::ops::ControlFlow;
 
@@ -60,8 +61,6 @@ pub(super) struct Shard {
     tables: SmallVec<[Table; 1]>,
     /// The latest moment any transaction here has seen.
     pub(super) latest: Timestamp,
-    /// What the entries are charged.
-    bytes: usize,
     /// Moves when a limiter is removed, replaced, or changed other than by a spend.
     limiter_generation: u64,
     pub(super) counts: Counts,
@@ -71,8 +70,9 @@ pub(super) struct Shard {
 }
 
 impl Shard {
+    /// What the entries are charged.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.tables.iter().map(|table| table.charged_bytes).sum()
     }
 
     pub(super) fn limiter_generation(&self) -> u64 {
@@ -100,24 +100,22 @@ impl Shard {
     /// Puts a value under a key, whatever was there.
     pub(super) fn store(&mut self, db: usize, key: KeyRef<'_>, entry: Entry) {
         self.effects.append(db, || stored(key.bytes(), &entry.value, entry.expires));
-        let held = self.tables.get(db).and_then(|table| table.find(key));
-        self.bytes += entry.charge_bytes();
         self.limiter_generation += u64::from(entry.value.is_limit());
-        match held {
+        while self.tables.len() <= db {
+            self.tables.push(Table::default());
+        }
+        let table = &mut self.tables[db];
+        table.charged_bytes += entry.charge_bytes();
+        match table.find(key) {
             Some(slot) => {
-                let expires = entry.expires;
-                let table = &mut self.tables[db];
                 // The deadline moves by the table's own hand, which counts it.
-                table.set_expires(slot, expires);
+                table.set_expires(slot, entry.expires);
                 let old = std::mem::replace(table.at(slot), entry);
-                self.bytes -= old.charge_bytes();
+                table.charged_bytes -= old.charge_bytes();
                 self.limiter_generation += u64::from(old.value.is_limit());
             }
             None => {
-                while self.tables.len() <= db {
-                    self.tables.push(Table::default());
-                }
-                self.tables[db].insert(entry);
+                table.insert(entry);
             }
         }
     }
@@ -130,23 +128,29 @@ impl Shard {
         slot: Slot,
         edit: impl FnOnce(&mut Value) -> Result<(R, Kept), E>,
     ) -> Result<R, E> {
-        let entry = self.tables[db].at(slot);
+        let table = &mut self.tables[db];
+        let entry = table.at(slot);
         let charged = entry.charge_bytes();
         let was_limit = entry.value.is_limit();
         let (result, kept) = edit(&mut entry.value)?;
         // Also of an edit that changed nothing to be seen: a log may have dropped what is old.
-        self.bytes = self.bytes + entry.charge_bytes() - charged;
+        let charges = entry.charge_bytes();
+        let current = entry.expires;
         let expires = match kept {
-            Kept::Unchanged => return Ok(result),
+            Kept::Unchanged => {
+                table.charged_bytes = table.charged_bytes + charges - charged;
+                return Ok(result);
+            }
             Kept::Spent { expires } => expires,
             Kept::Changed { expires } => {
                 self.limiter_generation += u64::from(was_limit || entry.value.is_limit());
-                expires.over(entry.expires)
+                expires.over(current)
             }
         };
         self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
-        if expires != entry.expires {
-            self.tables[db].set_expires(slot, expires);
+        table.charged_bytes = table.charged_bytes + charges - charged;
+        if expires != current {
+            table.set_expires(slot, expires);
         }
         Ok(result)
     }
@@ -159,8 +163,9 @@ impl Shard {
     }
 
     pub(super) fn remove(&mut self, db: usize, slot: Slot) -> Option<Entry> {
-        let entry = self.tables.get_mut(db)?.remove(slot)?;
-        self.bytes -= entry.charge_bytes();
+        let table = self.tables.get_mut(db)?;
+        let entry = table.remove(slot)?;
+        table.charged_bytes -= entry.charge_bytes();
         self.limiter_generation += u64::from(entry.value.is_limit());
         self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
         Some(entry)
@@ -170,18 +175,24 @@ impl Shard {
     /// letting the shard go.
     pub(super) fn flush(&mut self, db: usize) -> Option<Table> {
         let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
-        table.walk(0, usize::MAX, |_, entry| {
-            self.bytes -= entry.charge_bytes();
-            ControlFlow::Continue(())
-        });
         self.limiter_generation += 1;
         self.effects.append(db, || Change::Flushed);
         Some(table)
     }
 
-    /// Removes what has expired among the next `slots_max` slots. Returns whether this lap over
+    /// Exchanges the contents of two databases.
+    pub(super) fn swap(&mut self, db: usize, other: usize) {
+        while self.tables.len() <= db.max(other) {
+            self.tables.push(Table::default());
+        }
+        self.tables.swap(db, other);
+        self.limiter_generation += 1;
+        self.effects.append(db, || Change::Swapped { other: other as u8 });
+    }
+
+    /// Removes what has expired within the next `steps` of a walk. Returns whether this lap over
     /// the shard is done.
-    pub(super) fn sweep(&mut self, now: Timestamp, slots_max: usize) -> bool {
+    pub(super) fn sweep(&mut self, now: Timestamp, mut steps: usize) -> bool {
         self.latest = self.latest.max(now);
         let (db, from) = self.swept;
         let Some(table) = self.tables.get(db) else {
@@ -192,7 +203,7 @@ impl Shard {
         let next = if table.expiring() == 0 {
             None
         } else {
-            table.walk(from, slots_max, |slot, entry| {
+            table.walk(from, &mut steps, |slot, entry| {
                 if entry.is_expired(now) {
                     expired.push(slot);
                 }

@@ -1,7 +1,6 @@
 //! The engine against a plain map: the same operations, the same contents.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
@@ -32,10 +31,9 @@ fn get(engine: &Engine, key: &[u8], now: Timestamp) -> Option<i64> {
 fn contents(engine: &Engine, now: Timestamp) -> BTreeMap<Vec<u8>, String> {
     let mut all = BTreeMap::new();
     engine.transact(Scope::All, 0, now, |view| {
-        let end = view.scan(Cursor::default(), usize::MAX, |key, value| {
+        let end = view.scan(Cursor::default(), &mut { usize::MAX }, |key, value| {
             let twice = all.insert(key.to_vec(), format!("{value:?}"));
             assert!(twice.is_none(), "shown twice");
-            ControlFlow::Continue(())
         });
         assert_eq!(end, None);
     });
@@ -51,7 +49,7 @@ fn replay(effects: &[Effect], into: &Engine, now: Timestamp) {
                 let value = Value::decode(value).expect("what was encoded");
                 let key = into.key(key);
                 into.transact(Scope::Keys(&[key]), db, now, |view| {
-                    view.insert(key, value, *expires)
+                    view.insert(key, value, *expires);
                 });
             }
             Change::Expiring { key, expires } => {
@@ -62,8 +60,8 @@ fn replay(effects: &[Effect], into: &Engine, now: Timestamp) {
                 let key = into.key(key);
                 into.transact(Scope::Keys(&[key]), db, now, |view| view.remove(key));
             }
-            // Effects are per shard: the flush of one shard must not empty the others.
-            Change::Flushed => {}
+            // Effects are per shard: what one shard did must not be done to the others.
+            Change::Flushed | Change::Swapped { .. } => {}
         }
     }
 }
@@ -169,7 +167,7 @@ proptest! {
         while !engine.sweep(now) {}
         prop_assert_eq!(engine.stats().databases[0].keys, model.len());
         prop_assert_eq!(engine.stats().used_bytes, engine.used_bytes());
-        engine.transact(Scope::All, 0, now, |view| view.flush());
+        engine.transact(Scope::All, 0, now, |view| drop(view.flush()));
         prop_assert_eq!(engine.used_bytes(), 0);
     }
 
@@ -187,9 +185,8 @@ proptest! {
         let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
         loop {
             let next = engine.transact(Scope::All, 0, START, |view| {
-                view.scan(cursor, page, |key, _| {
+                view.scan(cursor, &mut { page }, |key, _| {
                     seen.push(u16::from_be_bytes(key.try_into().expect("two bytes")));
-                    ControlFlow::Continue(())
                 })
             });
             for (key, add) in churn.by_ref().take(50) {
@@ -246,7 +243,7 @@ fn removing_most_keys_gives_their_memory_back() {
     let slots: u32 = engine
         .shards
         .iter()
-        .map(|shard| shard.lock().table(0).map_or(0, super::table::Table::slots))
+        .map(|shard| shard.lock().table(0).map_or(0, table::Table::slots))
         .sum();
     assert!(slots <= 64 * 4, "{slots} slots for ten keys");
 }
@@ -290,4 +287,71 @@ fn eviction_takes_the_longest_unused_string_and_no_limiter() {
     engine.set_memory_max(1);
     assert!(!engine.make_room(START + hour));
     assert_eq!(engine.stats().databases[0].keys, 1);
+}
+
+fn draws(engine: &Engine, now: Timestamp) -> HashMap<Vec<u8>, usize> {
+    let mut drawn = HashMap::new();
+    for _ in 0..20_000 {
+        let key = engine.transact(Scope::All, 0, now, |view| {
+            view.random_key().expect("twenty live").as_bytes().to_vec()
+        });
+        *drawn.entry(key).or_default() += 1;
+    }
+    drawn
+}
+
+#[test]
+fn random_key_finds_every_live_key_about_as_often() {
+    let engine = engine();
+    assert!(engine.transact(Scope::All, 0, START, |view| view.random_key().is_none()));
+    for number in 0..20_u8 {
+        put(&engine, &[number], 1, Timestamp::MAX, START);
+    }
+    put(&engine, b"gone", 1, START + Duration::from_secs(1), START);
+    let drawn = draws(&engine, START + Duration::from_secs(1));
+    assert_eq!(drawn.len(), 20);
+    assert!(drawn.values().all(|count| (800..1_200).contains(count)), "{drawn:?}");
+}
+
+#[test]
+fn random_key_finds_every_key_that_a_large_table_has_left() {
+    let engine = engine();
+    for number in 0..20_000_u16 {
+        put(&engine, &number.to_be_bytes(), 1, START + Duration::from_secs(1), START);
+        if number % 1_000 == 0 {
+            put(&engine, &[b'k', (number / 1_000) as u8, 0], 1, Timestamp::MAX, START);
+        }
+    }
+    let later = START + Duration::from_secs(1);
+    while !engine.sweep(later) {}
+    assert_eq!(draws(&engine, later).len(), 20);
+}
+
+#[test]
+fn swapped_databases_have_each_others_keys() {
+    let engine = engine();
+    put(&engine, b"a", 1, START + Duration::from_secs(9), START);
+    let used = engine.used_bytes();
+    engine.transact(Scope::All, 0, START, |view| view.swap(3));
+    assert_eq!(get(&engine, b"a", START), None);
+    let databases = engine.stats().databases;
+    assert_eq!((databases[0].keys, databases[3].keys, databases[3].expiring), (0, 1, 1));
+    assert_eq!(engine.used_bytes(), used);
+    engine.transact(Scope::All, 3, START, |view| view.swap(0));
+    assert_eq!(get(&engine, b"a", START), Some(1));
+}
+
+#[test]
+fn scan_ends_at_a_cursor_beyond_all_shards() {
+    let engine = engine();
+    put(&engine, b"a", 1, Timestamp::MAX, START);
+    for number in [u64::MAX, 4 << 32, 3 << 32 | 0xFFFF_FFFF] {
+        let cursor = Cursor::from_number(number);
+        let (shown, next) = engine.transact(cursor.scope(), 0, START, |view| {
+            let mut shown = 0;
+            let next = view.scan(cursor, &mut { usize::MAX }, |_, _| shown += 1);
+            (shown, next)
+        });
+        assert_eq!((shown, next), (0, None));
+    }
 }

@@ -59,6 +59,32 @@ impl Value {
         matches!(self, Self::Limit(_))
     }
 
+    /// The bytes of a string; `digits` is where those of a number are written.
+    pub(crate) fn bytes<'v>(&'v self, digits: &'v mut itoa::Buffer) -> Option<&'v [u8]> {
+        match self {
+            Self::Limit(_) => None,
+            Self::Integer(number) => Some(digits.format(*number).as_bytes()),
+            Self::Text(bytes) => Some(bytes),
+            Self::Raw(bytes) => Some(bytes),
+        }
+    }
+
+    /// The bytes of a string, to change: it is kept as bytes from now on, and grows as
+    /// [`reserve`] says. Nothing where it is no string.
+    pub(crate) fn make_raw(&mut self) -> Option<&mut Vec<u8>> {
+        let bytes = match self {
+            Self::Limit(_) => return None,
+            Self::Integer(number) => itoa::Buffer::new().format(*number).as_bytes().to_vec(),
+            Self::Text(bytes) => std::mem::take(bytes).into_vec(),
+            Self::Raw(bytes) => return Some(bytes),
+        };
+        *self = Self::Raw(bytes);
+        match self {
+            Self::Raw(bytes) => Some(bytes),
+            Self::Limit(_) | Self::Integer(_) | Self::Text(_) => None,
+        }
+    }
+
     /// What the value owns on the heap, as asked for; O(1).
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
@@ -110,6 +136,16 @@ impl Value {
     }
 }
 
+/// Makes room for a string to grow to `len` bytes: twice what is needed, so that a string built
+/// up by many appends is copied few times, but never more than a megabyte in vain.
+pub(crate) fn reserve(bytes: &mut Vec<u8>, len: usize) {
+    const SPARE_BYTES_MAX: usize = 1 << 20;
+    if len > bytes.capacity() {
+        let wanted = len + len.min(SPARE_BYTES_MAX);
+        bytes.reserve_exact(wanted - bytes.len());
+    }
+}
+
 /// The number whose only decimal text these bytes are: no sign but a minus, no leading zero.
 fn canonical_integer(bytes: &[u8]) -> Option<i64> {
     /// The digits of the smallest number, with its sign.
@@ -139,6 +175,19 @@ mod tests {
         for text in ["", "-", "-0", "01", "+1", " 1", "1 ", "1.0", "9223372036854775808"] {
             assert!(matches!(Value::string(text.as_bytes()), Value::Text(_)), "{text:?}");
         }
+    }
+
+    #[test]
+    fn raw_string_grows_twofold_and_then_by_a_megabyte() {
+        let mut value = Value::Integer(-12);
+        let bytes = value.make_raw().expect("a string");
+        assert_eq!(bytes, b"-12");
+        reserve(bytes, 100);
+        assert_eq!(bytes.capacity(), 200);
+        reserve(bytes, 200);
+        assert_eq!(bytes.capacity(), 200);
+        reserve(bytes, 8 << 20);
+        assert_eq!(bytes.capacity(), 9 << 20);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
-use super::key::KeyRef;
+use super::key::{Key, KeyRef};
 use super::shard::{Expires, Kept, Shard};
-use super::table::{Entry, Slot, seconds};
+use super::table::{Entry, Slot, Table, seconds};
 use super::value::Value;
-use super::{Engine, OutOfMemory};
+use super::{Engine, OutOfMemory, Scope};
 use crate::time::{Duration, Timestamp};
 
 pub(super) type Guards<'e> = SmallVec<[(usize, MutexGuard<'e, Shard>); 1]>;
@@ -40,6 +40,15 @@ pub(crate) struct Found<'v> {
     pub(crate) charge_bytes: usize,
 }
 
+/// Entries taken out by [`View::flush`]: freeing them takes long, and can wait until the shards
+/// are unlocked.
+#[derive(Debug)]
+#[must_use = "drop it after the transaction"]
+pub(crate) struct Flushed(
+    #[expect(dead_code, reason = "kept only to be dropped when the shards are unlocked")]
+    Vec<Table>,
+);
+
 /// Where a scan goes on. Its number is the cursor of SCAN: zero begins, and zero ends.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Cursor(u64);
@@ -63,6 +72,11 @@ impl Cursor {
 
     fn slot(self) -> Slot {
         self.0 as Slot
+    }
+
+    /// The one shard that a scan from here begins with.
+    pub(crate) fn scope(self) -> Scope<'static> {
+        Scope::Shard(self.shard())
     }
 }
 
@@ -88,18 +102,29 @@ impl View<'_> {
 
     /// Looks a key up for a reader: counts a hit or a miss, and the key as used.
     pub(crate) fn read(&mut self, key: KeyRef<'_>) -> Option<Found<'_>> {
-        let (now, db, touches) = (self.now, self.db, self.touches);
+        let (now, touches) = (self.now, self.touches);
+        let entry = self.count(key)?;
+        if touches {
+            entry.accessed_s = seconds(now);
+        }
+        Some(found(entry, now))
+    }
+
+    /// Looks a key up for one who asks about it: counts a hit or a miss.
+    pub(crate) fn glance(&mut self, key: KeyRef<'_>) -> Option<Found<'_>> {
+        let now = self.now;
+        self.count(key).map(|entry| found(entry, now))
+    }
+
+    fn count(&mut self, key: KeyRef<'_>) -> Option<&mut Entry> {
+        let (now, db) = (self.now, self.db);
         let shard = self.shard(key);
         let Some(slot) = shard.find(db, key, now) else {
             shard.counts.misses += 1;
             return None;
         };
         shard.counts.hits += 1;
-        let entry = shard.entry(db, slot);
-        if touches {
-            entry.accessed_s = seconds(now);
-        }
-        Some(found(entry, now))
+        Some(shard.entry(db, slot))
     }
 
     /// Looks a key up without leaving a trace.
@@ -112,7 +137,8 @@ impl View<'_> {
 
     /// Changes what stands under a key, or what `make` makes where nothing does.
     ///
-    /// A made value is stored unless `edit` leaves it unchanged. Fails with [`OutOfMemory`]
+    /// A made value is stored unless `edit` leaves it unchanged. An `edit` that fails must have
+    /// left the value as it was. Fails with [`OutOfMemory`]
     /// where a new key would have to be stored at the memory bound.
     #[inline]
     pub(crate) fn update<R, E: From<OutOfMemory>>(
@@ -197,33 +223,61 @@ impl View<'_> {
         shard.remove(db, slot).map(|entry| (entry.value, entry.expires))
     }
 
-    /// Forgets every key of the locked shards in the current database. Returns how many.
-    pub(crate) fn flush(&mut self) -> usize {
+    /// Forgets every key of the locked shards in the current database.
+    pub(crate) fn flush(&mut self) -> Flushed {
         let db = self.db;
-        self.guards
-            .iter_mut()
-            .filter_map(|(_, shard)| shard.flush(db))
-            .map(|table| table.len())
-            .sum()
+        Flushed(self.guards.iter_mut().filter_map(|(_, shard)| shard.flush(db)).collect())
+    }
+
+    /// Exchanges the current database with another one, in the locked shards.
+    pub(crate) fn swap(&mut self, other: usize) {
+        for (_, shard) in &mut self.guards {
+            shard.swap(self.db, other);
+        }
+    }
+
+    /// Some key of the locked shards in the current database, each as likely as another.
+    ///
+    /// Where nearly all are past their deadline, and not yet swept, it may find none.
+    pub(crate) fn random_key(&mut self) -> Option<Key> {
+        /// Keys past their deadline met in a row before giving up.
+        const TRIES: usize = 100;
+        let keys = self.len() as u64;
+        if keys == 0 {
+            return None;
+        }
+        let engine = self.engine;
+        let mut dice = || engine.dice();
+        (0..TRIES).find_map(|_| {
+            let mut place = (dice() % keys) as usize;
+            let table = self.guards.iter().find_map(|(_, shard)| {
+                let table = shard.table(self.db)?;
+                let here = place < table.len();
+                place = place.saturating_sub(table.len());
+                here.then_some(table)
+            })?;
+            let entry = table.entry(table.pick(&mut dice)?)?;
+            (!entry.is_expired(self.now)).then(|| entry.key.clone())
+        })
     }
 
     /// How many keys the locked shards hold in the current database, expired ones included.
     pub(crate) fn len(&self) -> usize {
-        self.guards.iter().filter_map(|(_, shard)| shard.table(self.db)).map(|t| t.len()).sum()
+        self.guards.iter().filter_map(|(_, shard)| shard.table(self.db)).map(Table::len).sum()
     }
 
-    /// Shows the live keys of the locked shards from `cursor` on, until `visit` breaks or
-    /// `slots_max` slots have been looked at. Returns where to go on; `None` at the end.
+    /// Shows the live keys of the locked shards from `cursor` on, until `steps` are used up: one
+    /// for each key, and one for each stretch of empty slots. Returns where to go on; `None` at
+    /// the end.
     ///
     /// A slot keeps its key as long as the key lives, so a key that is there throughout a scan
     /// is shown exactly once.
     pub(crate) fn scan(
         &self,
         cursor: Cursor,
-        slots_max: usize,
-        mut visit: impl FnMut(&[u8], &Value) -> ControlFlow<()>,
+        steps: &mut usize,
+        mut visit: impl FnMut(&[u8], &Value),
     ) -> Option<Cursor> {
-        let mut left = slots_max;
         for (number, shard) in &self.guards {
             let from = match number.cmp(&cursor.shard()) {
                 std::cmp::Ordering::Less => continue,
@@ -231,27 +285,17 @@ impl View<'_> {
                 std::cmp::Ordering::Greater => 0,
             };
             let Some(table) = shard.table(self.db) else { continue };
-            let mut stopped = false;
-            let mut last = from;
-            let next = table.walk(from, left, |slot, entry| {
-                last = slot;
-                if entry.is_expired(self.now) {
-                    return ControlFlow::Continue(());
+            let next = table.walk(from, steps, |_, entry| {
+                if !entry.is_expired(self.now) {
+                    visit(entry.key.as_bytes(), &entry.value);
                 }
-                let flow = visit(entry.key.as_bytes(), &entry.value);
-                stopped = flow.is_break();
-                flow
+                ControlFlow::Continue(())
             });
-            match next {
-                Some(slot) => return Some(Cursor::new(*number, slot)),
-                None if stopped => return self.engine.cursor_after(*number),
-                None => {
-                    left = left.saturating_sub((table.slots() - from.min(table.slots())) as usize)
-                }
+            if let Some(slot) = next {
+                return Some(Cursor::new(*number, slot));
             }
         }
-        let last = self.guards.last().map_or(0, |(number, _)| *number);
-        self.engine.cursor_after(last)
+        self.engine.cursor_after(self.guards.last()?.0)
     }
 
     fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {

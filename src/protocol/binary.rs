@@ -20,9 +20,9 @@ pub(super) struct Unrounded {
 pub(super) struct Format {
     mantissa_bits: i32,
     /// The place of the lowest bit of the smallest number.
-    exponent_min: i32,
+    pub(super) exponent_min: i32,
     /// The place of the lowest bit of the largest number.
-    exponent_max: i32,
+    pub(super) exponent_max: i32,
 }
 
 /// `double`.

@@ -62,6 +62,10 @@ pub(crate) enum Error {
     WrongType,
     #[error("ERR no such key")]
     NoSuchKey,
+    #[error("ERR source and destination objects are the same")]
+    SameObject,
+    #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
+    StringTooLong,
     #[error("ERR hash value is not an integer")]
     HashNotInteger,
     #[error("ERR hash value is not a float")]

@@ -25,8 +25,10 @@ pub(crate) struct Extended(Kind);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Finite(Finite),
-    /// Of either sign: no sum with it is a number to store.
-    Infinite,
+    /// No sum with it is a number to store.
+    Infinite {
+        negative: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,6 +36,11 @@ struct Finite {
     negative: bool,
     mantissa: u64,
     exponent: i32,
+}
+
+impl Finite {
+    const LARGEST: Self =
+        Self { negative: false, mantissa: u64::MAX, exponent: EXTENDED.exponent_max };
 }
 
 impl Extended {
@@ -45,12 +52,63 @@ impl Extended {
         }
         let (negative, text) = split_sign(text);
         if text.eq_ignore_ascii_case(b"inf") || text.eq_ignore_ascii_case(b"infinity") {
-            return Some(Self(Kind::Infinite));
+            return Some(Self(Kind::Infinite { negative }));
         }
         let unrounded = Unrounded::parse(text)?;
         let (mantissa, exponent) = unrounded.round(EXTENDED)?;
         let vanished = mantissa == 0 && unrounded.mantissa != 0;
         (!vanished).then_some(Self(Kind::Finite(Finite { negative, mantissa, exponent })))
+    }
+
+    /// The largest finite number.
+    pub(crate) const MAX: Self = Self(Kind::Finite(Finite::LARGEST));
+
+    /// The smallest finite number.
+    pub(crate) const MIN: Self = Self(Kind::Finite(Finite { negative: true, ..Finite::LARGEST }));
+
+    pub(crate) const ZERO: Self = Self(Kind::Finite(Finite {
+        negative: false,
+        mantissa: 0,
+        exponent: EXTENDED.exponent_min,
+    }));
+
+    pub(crate) fn is_infinite(self) -> bool {
+        matches!(self.0, Kind::Infinite { .. })
+    }
+
+    fn is_negative(self) -> bool {
+        match self.0 {
+            Kind::Finite(Finite { negative, .. }) | Kind::Infinite { negative } => negative,
+        }
+    }
+
+    pub(crate) fn negated(self) -> Self {
+        Self(match self.0 {
+            Kind::Finite(finite) => Kind::Finite(Finite { negative: !finite.negative, ..finite }),
+            Kind::Infinite { negative } => Kind::Infinite { negative: !negative },
+        })
+    }
+
+    /// Which of the two is larger; zero has no sign here.
+    pub(crate) fn compare(self, other: Self) -> Ordering {
+        let (size, other_size) = (self.size(), other.size());
+        match (self.is_negative(), other.is_negative()) {
+            _ if size == Self::ZERO.size() && size == other_size => Ordering::Equal,
+            (false, false) => size.cmp(&other_size),
+            (true, true) => other_size.cmp(&size),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        }
+    }
+
+    /// Something that orders numbers without their sign: of two finite ones that have no top
+    /// bit, both have the smallest exponent.
+    fn size(self) -> (bool, i32, u64) {
+        match self.0 {
+            Kind::Infinite { .. } => (true, 0, 0),
+            Kind::Finite(Finite { mantissa: 0, .. }) => (false, i32::MIN, 0),
+            Kind::Finite(Finite { mantissa, exponent, .. }) => (false, exponent, mantissa),
+        }
     }
 
     /// The rounded sum; `None` if it is not finite.
@@ -105,7 +163,7 @@ fn shift_right(mantissa: u128, bits: u32) -> u128 {
 impl fmt::Display for Extended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Kind::Finite(Finite { negative, mantissa, exponent }) = self.0 else {
-            return f.write_str("inf");
+            return f.write_str(if self.is_negative() { "-inf" } else { "inf" });
         };
         let text = match u32::try_from(-exponent) {
             Ok(fraction_bits) if fraction_bits > 0 => with_decimals(mantissa, fraction_bits),
@@ -132,4 +190,32 @@ fn with_decimals(mantissa: u64, fraction_bits: u32) -> String {
     let (whole, fraction) = (rounded / ONE, rounded % ONE);
     let text = format!("{whole}.{fraction:0DECIMALS$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparison_follows_the_order_of_numbers() {
+        let ascending = [
+            "-inf", "-1e4000", "-2", "-1.5", "-1e-4940", "0", "1e-4945", "1e-4940", "1.5", "2",
+            "3", "1e4000", "inf",
+        ];
+        let numbers = ascending.map(|text| Extended::parse(text.as_bytes()).expect(text));
+        for (at, left) in numbers.iter().enumerate() {
+            for (other, right) in numbers.iter().enumerate() {
+                assert_eq!(left.compare(*right), at.cmp(&other), "{left} {right}");
+            }
+        }
+        assert_eq!(Extended::ZERO.negated().compare(Extended::ZERO), Ordering::Equal);
+    }
+
+    #[test]
+    fn nothing_finite_is_larger_than_the_largest() {
+        assert!(Extended::MAX.plus(Extended::MAX).is_none());
+        assert_eq!(Extended::MAX.plus(Extended::MIN), Some(Extended::ZERO));
+        let text = Extended::MAX.to_string();
+        assert_eq!((text.len(), Extended::parse(text.as_bytes())), (4_933, Some(Extended::MAX)));
+    }
 }

@@ -15,6 +15,11 @@ impl Error {
         Self::WrongArity(Cow::Owned(name.to_ascii_lowercase()))
     }
 
+    /// A number that no 32 bits hold, where Redis wants one.
+    pub(crate) fn out_of_range(min: i64, max: i64) -> Self {
+        Self::text(format!("value is out of range, value must between {min} and {max}"))
+    }
+
     /// An argument that is not what it should be.
     pub(crate) fn bad_argument(name: &'static str, word: &[u8], right: &str) -> Self {
         Self::argument(name, format!("{right}, not '{}'", shown(word)))

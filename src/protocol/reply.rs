@@ -184,6 +184,17 @@ impl<'b> Reply<'b> {
         }
     }
 
+    /// A number that is no double, given as its text.
+    pub(crate) fn decimal(&mut self, text: impl AsRef<[u8]>) {
+        match self.resp {
+            Resp::V2 => self.bulk(text),
+            Resp::V3 => {
+                self.out.push(b',');
+                self.line(text.as_ref());
+            }
+        }
+    }
+
     pub(crate) fn boolean(&mut self, value: bool) {
         self.out.extend_from_slice(match (self.resp, value) {
             (Resp::V2, false) => b":0\r\n",
