@@ -21,7 +21,7 @@ use crate::time::{Clock, Timestamp};
 const CLOCK_EVERY: u32 = 256;
 
 /// A request with more words than this is timed by itself.
-const WORDS_QUICK_MAX: usize = 1_000;
+pub(super) const WORDS_QUICK_MAX: usize = 1_000;
 
 /// What a handler without keys leaves behind.
 pub(crate) type Answer = Result<Outcome, Error>;
@@ -135,10 +135,10 @@ impl Ground<'_, '_> {
 
 /// Answers the requests of one thread's connections.
 pub(crate) struct Worker {
-    service: Arc<Service>,
+    pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
     clock: Clock,
-    now: Timestamp,
+    pub(super) now: Timestamp,
     batch: Batch,
 }
 
@@ -212,6 +212,19 @@ impl Worker {
         self.batch.began = now;
     }
 
+    /// Counts a call that was answered in a group.
+    pub(super) fn count(&mut self, number: u16, error: Option<&Error>) {
+        self.batch.calls += 1;
+        if self.batch.calls.is_multiple_of(CLOCK_EVERY) {
+            self.settle(self.clock.now());
+        }
+        self.batch.count(number);
+        if let Some(error) = error {
+            self.batch.count_failure();
+            self.tally.error(error);
+        }
+    }
+
     /// Answers one request into `out`.
     pub(crate) fn call(
         &mut self,
@@ -280,7 +293,7 @@ impl Worker {
         }
     }
 
-    fn entry(&self, number: u16) -> &Entry {
+    pub(super) fn entry(&self, number: u16) -> &Entry {
         self.service.table().entry(number).expect("the table made this number")
     }
 
@@ -306,7 +319,7 @@ impl Worker {
         }
     }
 
-    fn request<'a>(
+    pub(super) fn request<'a>(
         &'a self,
         session: &Session,
         entry: &Entry,
@@ -327,7 +340,7 @@ impl Worker {
     }
 
     /// What every command passes before it is carried out.
-    fn gate(&self, session: &Session, number: u16, args: Args<'_>) -> Result<(), Error> {
+    pub(super) fn gate(&self, session: &Session, number: u16, args: Args<'_>) -> Result<(), Error> {
         let entry = self.entry(number);
         let flags = entry.spec.flags;
         if !entry.arity().allows(args.len()) {

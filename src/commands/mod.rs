@@ -19,6 +19,7 @@ mod details;
 mod entry;
 mod expiry;
 mod glob;
+mod group;
 mod host;
 mod increx;
 mod info;
@@ -45,6 +46,7 @@ mod tally;
 mod throttle;
 
 pub(crate) use call::Worker;
+pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Facts, Host, Peer, Rates};
 pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
 pub(crate) use runtime::{Initial, Runtime};

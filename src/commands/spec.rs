@@ -49,7 +49,7 @@ pub(crate) enum Handler {
     /// Needs no key: answers from the session, the service and the host.
     Plain(Plain),
     /// Reads its arguments first (`plan`), then runs inside a transaction over its keys.
-    Keyed(fn(&Request<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Result<(), Error>),
+    Keyed(Keyed),
     /// Looks its second word up among the subcommands.
     Parent,
 }
@@ -68,6 +68,9 @@ impl Sub {
         Self { name, arity, keys: Keys::None, summary, handler: Handler::Plain(handler) }
     }
 }
+
+/// Carries out a command with keys.
+pub(crate) type Keyed = fn(&Request<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Result<(), Error>;
 
 /// Joins a command's `plan` (arguments to a typed request, before any lock) and its `run` (the
 /// typed request inside the transaction) into a [`Handler`].

@@ -54,6 +54,14 @@ impl Entry {
         SLOT_BYTES + allocated(self.key.heap_bytes()) + self.value.heap_bytes()
     }
 
+    pub(super) fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.value.heap_bytes()
+    }
+
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         self.expires <= now
     }
@@ -109,6 +117,11 @@ impl Table {
                 })
             })
             .copied()
+    }
+
+    /// Where the key stands if it is there: not compared, and so without looking at the slot.
+    pub(super) fn guess(&self, key: KeyRef<'_>) -> Option<Slot> {
+        self.index.iter_hash(index_hash(key.tag())).next().copied()
     }
 
     pub(super) fn entry(&self, slot: Slot) -> Option<&Entry> {

@@ -15,7 +15,7 @@ use super::value::Value;
 use super::{Engine, OutOfMemory, Scope};
 use crate::time::{Duration, Timestamp};
 
-pub(super) type Guards<'e> = SmallVec<[(usize, MutexGuard<'e, Shard>); 1]>;
+pub(super) type Guards<'e> = SmallVec<[(usize, MutexGuard<'e, Shard>); 8]>;
 
 #[derive(Debug)]
 pub(crate) struct View<'e> {
@@ -125,6 +125,25 @@ impl View<'_> {
         };
         shard.counts.hits += 1;
         Some(shard.entry(db, slot))
+    }
+
+    /// Looks at keys that will be asked for next, so that their memory is near when they are.
+    ///
+    /// Each loop is short and its loads do not depend on each other, so the processor waits for
+    /// those of all keys together.
+    pub(crate) fn warm(&mut self, keys: &[KeyRef<'_>]) {
+        let db = self.db;
+        let mut slots: SmallVec<[(usize, Slot); 8]> = SmallVec::new();
+        for key in keys {
+            let place = self.place(*key);
+            let table = self.guards[place].1.table(db);
+            slots.extend(table.and_then(|table| table.guess(*key)).map(|slot| (place, slot)));
+        }
+        let entry = |(place, slot): &(usize, Slot)| self.guards[*place].1.table(db)?.entry(*slot);
+        let tags = slots.iter().filter_map(entry).fold(0, |seen, entry| seen ^ entry.tag());
+        std::hint::black_box(tags);
+        let bytes = slots.iter().filter_map(entry).fold(0, |sum, entry| sum + entry.heap_bytes());
+        std::hint::black_box(bytes);
     }
 
     /// Looks a key up without leaving a trace.
@@ -299,15 +318,19 @@ impl View<'_> {
     }
 
     fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
+        let place = self.place(key);
+        &mut self.guards[place].1
+    }
+
+    /// Which of the guards is that of the key's shard.
+    fn place(&self, key: KeyRef<'_>) -> usize {
         if self.guards.len() == 1 {
-            return &mut self.guards[0].1;
+            return 0;
         }
         let number = self.engine.shard_of(key);
-        let place = self
-            .guards
+        self.guards
             .binary_search_by_key(&number, |(number, _)| *number)
-            .expect("a transaction locks the shard of every key it names");
-        &mut self.guards[place].1
+            .expect("a transaction locks the shard of every key it names")
     }
 }
 

@@ -18,19 +18,23 @@ impl Answerer {
         }
     }
 
+    /// Answers at least the first of these requests. Returns how many, and what the last one
+    /// left behind.
     #[inline]
     pub(super) fn answer(
         &mut self,
         session: &mut Session,
         host: &dyn Host,
-        args: Args<'_>,
+        requests: &[Args<'_>],
         out: &mut Vec<u8>,
-    ) -> Outcome {
+    ) -> (usize, Outcome) {
         match self {
-            Self::Commands(worker) => worker.call(session, host, args, out),
+            Self::Commands(worker) => worker.call_some(session, host, requests, out),
             Self::Pong => {
-                out.extend_from_slice(b"+PONG\r\n");
-                Outcome::Reply
+                for _ in requests {
+                    out.extend_from_slice(b"+PONG\r\n");
+                }
+                (requests.len(), Outcome::Reply)
             }
         }
     }

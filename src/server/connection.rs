@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
+use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tracing::debug;
@@ -21,8 +22,8 @@ use tracing::debug;
 use super::answer::Answerer;
 use super::hub::Hub;
 use super::peer::PeerState;
-use crate::commands::{Outcome, Session};
-use crate::protocol::{Error, ProtocolError, Reply, Scanner, Torn, Trust};
+use crate::commands::{GROUP_MAX, Outcome, Session};
+use crate::protocol::{Args, Error, ProtocolError, Reply, Scanner, Torn, Trust};
 
 /// What one turn reads at most: also the size of a worker's buffer.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -201,8 +202,14 @@ impl Connection {
         let Scratch { scanner, out, answerer, .. } = scratch;
         if !scanner.is_empty() {
             answerer.begin(&self.peer);
-            for args in scanner.requests(input) {
-                let outcome = answerer.answer(&mut self.session, &*self.hub, args, out);
+            let mut at = 0;
+            while at < scanner.len() {
+                let window: SmallVec<[Args<'_>; GROUP_MAX]> = (at..at + GROUP_MAX)
+                    .map_while(|number| scanner.request(number, input))
+                    .collect();
+                let (answered, outcome) =
+                    answerer.answer(&mut self.session, &*self.hub, &window, out);
+                at += answered;
                 if outcome == Outcome::Close {
                     self.closing = true;
                     break;

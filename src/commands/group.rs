@@ -1,0 +1,107 @@
+//! Groups: neighbouring requests on one key each, carried out under one locking.
+//!
+//! With many keys, most of what a request costs is waiting for memory: its slot, and what its
+//! value keeps on the heap. A pipeline says what comes next, so a group locks the shards of all
+//! its keys at once (in ascending order, as always), looks at every key, so that the processor
+//! waits for all of them together, and then answers one request after another.
+//!
+//! A group is small: it holds its shards for a microsecond or two, and another worker seldom
+//! wants one of them meanwhile.
+
+use smallvec::SmallVec;
+
+use super::call::{Ground, Request, WORDS_QUICK_MAX, Worker};
+use super::host::Host;
+use super::session::{Outcome, Replies, Session};
+use super::spec::{Flags, Handler, Keyed, Keys};
+use crate::engine::{KeyRef, Scope};
+use crate::protocol::{Args, Error, Reply};
+
+/// Requests of one group.
+pub(crate) const GROUP_MAX: usize = 8;
+
+/// A group ends early once its replies are this long: they are sent before more are made.
+const REPLIES_BYTES_MAX: usize = 256 << 10;
+
+/// A request that can be answered in a group.
+struct Member<'a> {
+    number: u16,
+    answer: Keyed,
+    request: Request<'a>,
+}
+
+/// A request that has been answered: its command, and the error if it was one.
+type Answered = (u16, Option<Error>);
+
+impl Worker {
+    /// Answers the first of these requests, and those after it that can be answered with it.
+    /// Returns how many were answered, and what the last one left behind.
+    pub(crate) fn call_some(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        requests: &[Args<'_>],
+        out: &mut Vec<u8>,
+    ) -> (usize, Outcome) {
+        let answered = self.call_group(session, requests, out);
+        if answered.is_empty() {
+            return (1, self.call(session, host, requests[0], out));
+        }
+        let count = answered.len();
+        for (number, error) in answered {
+            session.last_command = number;
+            self.count(number, error.as_ref());
+        }
+        (count, Outcome::Reply)
+    }
+
+    /// Nothing is answered where fewer than two requests can be.
+    fn call_group(
+        &self,
+        session: &Session,
+        requests: &[Args<'_>],
+        out: &mut Vec<u8>,
+    ) -> SmallVec<[Answered; GROUP_MAX]> {
+        let mut answered = SmallVec::new();
+        let members: SmallVec<[Member<'_>; GROUP_MAX]> =
+            requests.iter().map_while(|args| self.member(session, *args)).collect();
+        if members.len() < 2 {
+            return answered;
+        }
+        let keys: SmallVec<[KeyRef<'_>; GROUP_MAX]> =
+            members.iter().map(|member| member.request.keys[0]).collect();
+        self.service.engine().transact(Scope::Keys(&keys), session.db, self.now, |view| {
+            view.warm(&keys);
+            for member in &members {
+                let mut reply = Reply::new(out, session.resp);
+                let result = (member.answer)(&member.request, Ground::Within(view), &mut reply);
+                if let Err(error) = &result {
+                    reply.error(error);
+                }
+                answered.push((member.number, result.err()));
+                if out.len() >= REPLIES_BYTES_MAX {
+                    break;
+                }
+            }
+        });
+        answered
+    }
+
+    /// The request, if it may be answered in a group: it passes the gate, names one key, is
+    /// quick, and its reply is wanted.
+    fn member<'a>(&'a self, session: &Session, args: Args<'a>) -> Option<Member<'a>> {
+        let number = self.service.table().resolve(args).ok()?;
+        let entry = self.entry(number);
+        let Handler::Keyed(answer) = entry.handler() else { return None };
+        let fits = entry.keys() == Keys::ONE
+            && !entry.spec.flags.has(Flags::SLOW)
+            && args.len() <= WORDS_QUICK_MAX
+            && session.replies == Replies::On
+            && !self.service.runtime().times_every_command();
+        if !fits || self.gate(session, number, args).is_err() {
+            return None;
+        }
+        let request = self.request(session, entry, args).ok()?;
+        Some(Member { number, answer, request })
+    }
+}
