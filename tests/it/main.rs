@@ -8,6 +8,7 @@ mod clients;
 mod connections;
 mod exposition;
 mod http;
+mod introspection;
 mod keyspace;
 mod limits;
 mod log;

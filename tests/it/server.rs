@@ -84,6 +84,11 @@ impl Program {
         self.child.id()
     }
 
+    /// Waits for the end, which somebody has asked for.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
+    }
+
     /// Sends a signal by its name and waits for the end.
     pub(crate) fn end_by(mut self, signal: &str) -> ExitStatus {
         let sent = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
