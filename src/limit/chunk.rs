@@ -156,6 +156,10 @@ impl Chunk {
         self.last_us
     }
 
+    pub(super) fn first_cost(&self) -> Option<u64> {
+        (self.len > 0).then(|| self.cost(self.head.into()))
+    }
+
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         let mut at_us = self.first_us;
         (0..self.len).map(move |index| {
