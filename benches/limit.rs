@@ -2,7 +2,8 @@
 //! at limits of 10, 100 and 1,000 per window, with that many entries in the logs.
 //!
 //! Allowed requests come at exactly the rate of the limit, so that a log forgets one entry with
-//! each it takes. The last group walks over many keys, so that each check finds its state cold.
+//! each it takes. The last groups walk over many keys, so that each check finds its state cold;
+//! there the cost is how many lines of memory a check has to wait for, one after the other.
 
 use std::hint::black_box;
 
@@ -92,9 +93,51 @@ fn many_keys(criterion: &mut Criterion) {
     }
 }
 
+/// Every key once, in an order that nothing can foresee.
+fn shuffled(keys: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..keys).collect();
+    let mut random: u64 = 1;
+    for last in (1..keys).rev() {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        order.swap(last, (random >> 33) as usize % (last + 1));
+    }
+    order
+}
+
+/// Large logs of many keys: denied, spent beside what is there, spent as much as is forgotten.
+fn cold_logs(criterion: &mut Criterion) {
+    const KEYS: usize = 200_000;
+    let order = shuffled(KEYS);
+    let mut group = criterion.benchmark_group("cold-sliding-log");
+    for limit in [100, 200, 1_000] {
+        let full = quota(Algorithm::SlidingLog, limit);
+        let roomy = quota(Algorithm::SlidingLog, 1_000_000);
+        let (state, start, step) = filled(&full, Cost::ONE);
+        let mut states = vec![state.clone(); KEYS];
+        let (mut turn, mut now) = (0, start - step);
+        let mut ask = |quota: &Quota, states: &mut [State], step: Duration| {
+            turn += 1;
+            if turn == KEYS {
+                (turn, now) = (0, now + step);
+            }
+            check(black_box(quota), &mut states[order[turn]], Cost::ONE, now)
+        };
+        group.bench_function(format!("denied/{limit}"), |bencher| {
+            bencher.iter(|| ask(&full, &mut states, Duration::ZERO));
+        });
+        group.bench_function(format!("added/{limit}"), |bencher| {
+            bencher.iter(|| ask(&roomy, &mut states, Duration::from_micros(1)));
+        });
+        states.fill(state);
+        group.bench_function(format!("steady/{limit}"), |bencher| {
+            bencher.iter(|| ask(&full, &mut states, step));
+        });
+    }
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(30).without_plots();
-    targets = decisions, costs, many_keys
+    targets = decisions, costs, many_keys, cold_logs
 }
 criterion_main!(benches);

@@ -1,16 +1,18 @@
 //! A ring of log entries in one allocation: what a small log is, and what a large one is made of.
 //!
-//! An entry is an offset of 32 bits from the chunk's base, and nothing more while every cost is
-//! one and the entries lie within 71 minutes. Where they do not, the whole chunk is made again
-//! with a further word per offset, or with costs of 16 or 64 bits beside the offsets. Sizes are
-//! chosen so that a block of the system's allocator, which spends 8 bytes and rounds up to 16,
-//! has no unused byte.
+//! An entry is its gap of 32 bits from the entry before, and nothing more while every cost is one
+//! and no gap reaches 71 minutes. Where they do not fit, the whole chunk is made again with a
+//! further word per gap, or with costs of 16 or 64 bits beside the gaps. The moments of the first
+//! and the last entry stand in full in the header: most questions are about these two, and a
+//! question that reads the header alone waits for one line of memory. Sizes are chosen so that a
+//! block of the system's allocator, which spends 8 bytes and rounds up to 16, has no unused byte.
 //!
 //! Invariants: moments never decrease from first to last; no cost is zero; `sum` is the sum of
-//! the costs and fits 64 bits, which the log sees to. Units: microseconds.
+//! the costs and fits 64 bits, which the log sees to; `first_us` and `last_us` are the moments of
+//! the first and the last entry, if there is one. Units: microseconds.
 
 /// Entries of a chunk as a log grows. The last size is that of every chunk of a large log.
-const SLOTS: [u16; 5] = [4, 12, 28, 60, 124];
+const SLOTS: [u16; 5] = [2, 10, 30, 62, 126];
 const SLOTS_MAX: u16 = SLOTS[SLOTS.len() - 1];
 
 /// One moment of a log and what was spent at it.
@@ -20,11 +22,12 @@ pub(super) struct Entry {
     pub(super) cost: u64,
 }
 
-/// The ring. `words` holds the low words of the offsets, then the high words of a wide chunk,
-/// then the costs: two to a word, or one in two words.
+/// The ring. `words` holds the low words of the gaps, then the high words of a wide chunk, then
+/// the costs: two to a word, or one in two words. The gap of the first entry means nothing.
 #[derive(Debug)]
 pub(super) struct Chunk<W: ?Sized = [u32]> {
-    base_us: u64,
+    first_us: u64,
+    last_us: u64,
     sum: u64,
     head: u16,
     len: u16,
@@ -35,7 +38,7 @@ pub(super) struct Chunk<W: ?Sized = [u32]> {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Shape {
-    /// Offsets of 64 bits.
+    /// Gaps of 64 bits.
     wide: bool,
     costs: Costs,
 }
@@ -80,7 +83,16 @@ impl Shape {
 
 impl<const N: usize> Chunk<[u32; N]> {
     fn boxed(slots: u16, shape: Shape) -> Box<Chunk> {
-        Box::new(Self { base_us: 0, sum: 0, head: 0, len: 0, slots, shape, words: [0; N] })
+        Box::new(Self {
+            first_us: 0,
+            last_us: 0,
+            sum: 0,
+            head: 0,
+            len: 0,
+            slots,
+            shape,
+            words: [0; N],
+        })
     }
 }
 
@@ -97,20 +109,20 @@ impl Chunk {
 
     fn shaped(slots: u16, shape: Shape) -> Box<Self> {
         match shape.words(slots.into()) {
-            0..=4 => Chunk::<[u32; 4]>::boxed(slots, shape),
-            5..=8 => Chunk::<[u32; 8]>::boxed(slots, shape),
-            9..=12 => Chunk::<[u32; 12]>::boxed(slots, shape),
-            13..=20 => Chunk::<[u32; 20]>::boxed(slots, shape),
-            21..=28 => Chunk::<[u32; 28]>::boxed(slots, shape),
-            29..=36 => Chunk::<[u32; 36]>::boxed(slots, shape),
-            37..=48 => Chunk::<[u32; 48]>::boxed(slots, shape),
-            49..=60 => Chunk::<[u32; 60]>::boxed(slots, shape),
-            61..=92 => Chunk::<[u32; 92]>::boxed(slots, shape),
-            93..=124 => Chunk::<[u32; 124]>::boxed(slots, shape),
-            125..=188 => Chunk::<[u32; 188]>::boxed(slots, shape),
-            189..=252 => Chunk::<[u32; 252]>::boxed(slots, shape),
-            253..=376 => Chunk::<[u32; 376]>::boxed(slots, shape),
-            _ => Chunk::<[u32; 496]>::boxed(slots, shape),
+            0..=2 => Chunk::<[u32; 2]>::boxed(slots, shape),
+            3..=6 => Chunk::<[u32; 6]>::boxed(slots, shape),
+            7..=10 => Chunk::<[u32; 10]>::boxed(slots, shape),
+            11..=18 => Chunk::<[u32; 18]>::boxed(slots, shape),
+            19..=26 => Chunk::<[u32; 26]>::boxed(slots, shape),
+            27..=30 => Chunk::<[u32; 30]>::boxed(slots, shape),
+            31..=46 => Chunk::<[u32; 46]>::boxed(slots, shape),
+            47..=62 => Chunk::<[u32; 62]>::boxed(slots, shape),
+            63..=94 => Chunk::<[u32; 94]>::boxed(slots, shape),
+            95..=126 => Chunk::<[u32; 126]>::boxed(slots, shape),
+            127..=190 => Chunk::<[u32; 190]>::boxed(slots, shape),
+            191..=254 => Chunk::<[u32; 254]>::boxed(slots, shape),
+            255..=378 => Chunk::<[u32; 378]>::boxed(slots, shape),
+            _ => Chunk::<[u32; 506]>::boxed(slots, shape),
         }
     }
 
@@ -135,20 +147,27 @@ impl Chunk {
     }
 
     /// Not empty, so that there is a first entry.
-    pub(super) fn first_us(&self) -> u64 {
-        self.base_us + self.offset(self.head.into())
+    pub(super) const fn first_us(&self) -> u64 {
+        self.first_us
     }
 
     /// Not empty, so that there is a last entry.
-    #[inline(always)]
-    pub(super) fn last_us(&self) -> u64 {
-        self.base_us + self.offset(self.slot(self.len - 1))
+    pub(super) const fn last_us(&self) -> u64 {
+        self.last_us
+    }
+
+    pub(super) fn first_cost(&self) -> Option<u64> {
+        (self.len > 0).then(|| self.cost(self.head.into()))
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
-        (0..self.len).map(|index| {
+        let mut at_us = self.first_us;
+        (0..self.len).map(move |index| {
             let slot = self.slot(index);
-            Entry { at_us: self.base_us + self.offset(slot), cost: self.cost(slot) }
+            if index > 0 {
+                at_us += self.gap(slot);
+            }
+            Entry { at_us, cost: self.cost(slot) }
         })
     }
 
@@ -160,7 +179,7 @@ impl Chunk {
     }
 
     #[inline(always)]
-    fn offset(&self, slot: usize) -> u64 {
+    fn gap(&self, slot: usize) -> u64 {
         let low = u64::from(self.words[slot]);
         if self.shape.wide {
             low | u64::from(self.words[usize::from(self.slots) + slot]) << 32
@@ -182,10 +201,10 @@ impl Chunk {
         }
     }
 
-    fn put_offset(&mut self, slot: usize, offset: u64) {
-        self.words[slot] = offset as u32;
+    fn put_gap(&mut self, slot: usize, gap: u64) {
+        self.words[slot] = gap as u32;
         if self.shape.wide {
-            self.words[usize::from(self.slots) + slot] = (offset >> 32) as u32;
+            self.words[usize::from(self.slots) + slot] = (gap >> 32) as u32;
         }
     }
 
@@ -210,15 +229,16 @@ impl Chunk {
     #[inline]
     pub(super) fn push(this: &mut Box<Self>, entry: Entry) -> usize {
         if this.len == 0 {
-            this.base_us = entry.at_us;
+            (this.first_us, this.last_us) = (entry.at_us, entry.at_us);
         }
-        let offset = entry.at_us - this.base_us;
+        let gap = entry.at_us - this.last_us;
         if this.shape == Shape::NARROW
             && entry.cost == 1
-            && let Ok(low) = u32::try_from(offset)
+            && let Ok(low) = u32::try_from(gap)
         {
             let slot = this.slot(this.len);
             this.words[slot] = low;
+            this.last_us = entry.at_us;
             this.len += 1;
             this.sum += 1;
             return 0;
@@ -227,10 +247,12 @@ impl Chunk {
     }
 
     fn push_any(this: &mut Box<Self>, entry: Entry) -> usize {
-        let grown = Self::make_fit(this, entry);
+        let gap = entry.at_us - this.last_us;
+        let grown = Self::make_fit(this, gap, entry.cost);
         let slot = this.slot(this.len);
-        this.put_offset(slot, entry.at_us - this.base_us);
+        this.put_gap(slot, gap);
         this.put_cost(slot, entry.cost);
+        this.last_us = entry.at_us;
         this.len += 1;
         this.sum += entry.cost;
         grown
@@ -239,10 +261,10 @@ impl Chunk {
     /// Adds to the cost of the last entry; there is one. By how many bytes the chunk had to grow.
     pub(super) fn add_to_last(this: &mut Box<Self>, cost: u64) -> usize {
         let slot = this.slot(this.len - 1);
-        let entry = Entry { at_us: this.last_us(), cost: this.cost(slot) + cost };
-        let grown = Self::make_fit(this, entry);
+        let whole = this.cost(slot) + cost;
+        let grown = Self::make_fit(this, 0, whole);
         let slot = this.slot(this.len - 1);
-        this.put_cost(slot, entry.cost);
+        this.put_cost(slot, whole);
         this.sum += cost;
         grown
     }
@@ -250,8 +272,7 @@ impl Chunk {
     /// Forgets the entries up to and including `horizon_us`.
     #[inline(always)]
     pub(super) fn expire(&mut self, horizon_us: u64) {
-        let Some(reach) = horizon_us.checked_sub(self.base_us) else { return };
-        while self.len > 0 && self.offset(self.head.into()) <= reach {
+        while self.first_us <= horizon_us && self.len > 0 {
             self.pop();
         }
     }
@@ -262,6 +283,9 @@ impl Chunk {
         self.sum -= self.cost(self.head.into());
         self.head = self.slot(1) as u16;
         self.len -= 1;
+        if self.len > 0 {
+            self.first_us += self.gap(self.head.into());
+        }
     }
 
     /// Takes up to `cost` away from the first entry, all of it if that is what it holds.
@@ -282,6 +306,9 @@ impl Chunk {
 
     /// The sum of the costs up to and including `horizon_us`.
     pub(super) fn sum_until(&self, horizon_us: u64) -> u64 {
+        if self.first_us > horizon_us {
+            return 0;
+        }
         let live = |entry: &Entry| entry.at_us <= horizon_us;
         self.entries().take_while(live).map(|entry| entry.cost).sum()
     }
@@ -290,10 +317,28 @@ impl Chunk {
     /// is above zero and at most the sum.
     #[inline(always)]
     pub(super) fn reaches_us(&self, need: u64) -> u64 {
+        if need == 1 {
+            return self.first_us;
+        }
         if self.shape.costs == Costs::Ones {
-            return self.base_us + self.offset(self.slot((need - 1) as u16));
+            return self.nth_us(need as usize - 1);
         }
         self.walk_to_us(need)
+    }
+
+    /// The moment of the entry that is `index` places after the first.
+    fn nth_us(&self, index: usize) -> u64 {
+        let start = usize::from(self.head) + 1;
+        let end = start + index;
+        let slots = usize::from(self.slots);
+        if self.shape.wide {
+            let gap = |place: usize| self.gap(if place < slots { place } else { place - slots });
+            return self.first_us + (start..end).map(gap).sum::<u64>();
+        }
+        let total = |words: &[u32]| words.iter().map(|gap| u64::from(*gap)).sum::<u64>();
+        let ring = &self.words[..slots];
+        let wrapped = end.saturating_sub(slots);
+        self.first_us + total(&ring[start..end.min(slots)]) + total(&ring[..wrapped])
     }
 
     fn walk_to_us(&self, need: u64) -> u64 {
@@ -319,57 +364,29 @@ impl Chunk {
 
     fn copied(&self, slots: u16, shape: Shape) -> Box<Self> {
         let mut copy = Self::shaped(slots, shape);
-        copy.base_us = self.first_or_base_us();
-        for (slot, entry) in self.entries().enumerate() {
-            let offset = entry.at_us - copy.base_us;
-            copy.put_offset(slot, offset);
-            copy.put_cost(slot, entry.cost);
+        for index in 0..self.len {
+            let slot = self.slot(index);
+            copy.put_gap(index.into(), self.gap(slot));
+            copy.put_cost(index.into(), self.cost(slot));
         }
+        (copy.first_us, copy.last_us) = (self.first_us, self.last_us);
         (copy.len, copy.sum) = (self.len, self.sum);
         copy
     }
 
-    fn first_or_base_us(&self) -> u64 {
-        if self.is_empty() { self.base_us } else { self.first_us() }
-    }
-
-    /// Changes base and shape, where needed, so that the moment and the cost can be written. By
-    /// how many bytes the chunk had to grow.
-    fn make_fit(this: &mut Box<Self>, entry: Entry) -> usize {
-        let offset_fits = this.shape.wide || u32::try_from(entry.at_us - this.base_us).is_ok();
-        if offset_fits && Costs::for_cost(entry.cost) <= this.shape.costs {
+    /// Changes the shape, where needed, so that the gap and the cost can be written. By how many
+    /// bytes the chunk had to grow.
+    fn make_fit(this: &mut Box<Self>, gap: u64, cost: u64) -> usize {
+        let shape = Shape {
+            wide: this.shape.wide || gap > u32::MAX.into(),
+            costs: this.shape.costs.max(Costs::for_cost(cost)),
+        };
+        if shape == this.shape {
             return 0;
         }
         let before = this.heap_bytes();
-        Self::reshape(this, entry);
+        *this = this.copied(this.slots, shape);
         this.heap_bytes() - before
-    }
-
-    #[cold]
-    fn reshape(this: &mut Box<Self>, entry: Entry) {
-        let mut shape = this.shape;
-        shape.costs = shape.costs.max(Costs::for_cost(entry.cost));
-        let fits = |base_us: u64| u32::try_from(entry.at_us - base_us).is_ok();
-        if !shape.wide && !fits(this.base_us) {
-            let first_us = this.first_or_base_us();
-            if fits(first_us) {
-                this.rebase(first_us);
-            } else {
-                shape.wide = true;
-            }
-        }
-        if shape != this.shape {
-            *this = this.copied(this.slots, shape);
-        }
-    }
-
-    fn rebase(&mut self, base_us: u64) {
-        let moved = base_us - self.base_us;
-        for index in 0..self.len {
-            let slot = self.slot(index);
-            self.put_offset(slot, self.offset(slot) - moved);
-        }
-        self.base_us = base_us;
     }
 
     /// What the chunk costs in memory.

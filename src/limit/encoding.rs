@@ -154,7 +154,8 @@ impl Reader<'_> {
     }
 
     fn log(&mut self, last_us: u64) -> Result<Log, DecodeError> {
-        let entries = self.number()?;
+        // No log counts more entries, and no input of a sane length holds them.
+        let entries = u32::try_from(self.number()?).map_err(|_| DecodeError::Number)?;
         let coarse = self.number()?;
         let mut log = Log::new();
         let mut at_us = 0_u64;

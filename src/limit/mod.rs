@@ -14,6 +14,7 @@ mod ask;
 mod chunk;
 mod decision;
 mod encoding;
+mod ends;
 mod fixed_window;
 mod gcra;
 mod log;
