@@ -45,7 +45,10 @@ fn protocol_errors_are_those_of_redis_and_end_the_connection() {
         (b"*1\r\n$-1\r\n", "invalid bulk length"),
         (b"*1\r\n$536870913\r\n", "invalid bulk length"),
         (b"\"PING\r\n", "unbalanced quotes in request"),
-        (b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue12345\r\nPING\r\n", "expected CR LF after bulk"),
+        (
+            b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue12345\r\nPING\r\n",
+            "expected CR LF after bulk",
+        ),
         (&[b'x'; 70_000], "too big inline request"),
     ];
     for (bytes, expected) in cases {

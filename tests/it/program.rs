@@ -107,8 +107,21 @@ fn bench_loads_a_server_and_counts_every_reply() {
     let program = Program::start(&[]);
     let port = program.port.to_string();
     let output = run(&[
-        "bench", "--port", &port, "--requests", "5000", "--connections", "5", "--pipeline", "10",
-        "--json", "-", "RL.LIMIT", "{key}", "2", "1d",
+        "bench",
+        "--port",
+        &port,
+        "--requests",
+        "5000",
+        "--connections",
+        "5",
+        "--pipeline",
+        "10",
+        "--json",
+        "-",
+        "RL.LIMIT",
+        "{key}",
+        "2",
+        "1d",
     ]);
     assert!(output.status.success(), "{}", error(&output));
     let report: serde_json::Value =
