@@ -31,8 +31,9 @@ impl Worker {
     /// Scans once and looks at each argument: how many requests, and bytes of arguments.
     pub fn scan(&mut self, input: &[u8]) -> (usize, usize) {
         self.scanner.scan(&mut self.torn, input, Trust::Authenticated);
-        let bytes =
-            self.scanner.requests(input).map(|args| args.iter().map(<[u8]>::len).sum::<usize>());
+        let bytes = (0..self.scanner.len())
+            .filter_map(|at| self.scanner.request(at, input))
+            .map(|args| args.iter().map(<[u8]>::len).sum::<usize>());
         (self.scanner.len(), bytes.sum())
     }
 }

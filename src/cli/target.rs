@@ -24,7 +24,8 @@ const PORT: u16 = 6379;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub(super) struct TargetArgs {
-    /// The server as redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE], instead of the flags below
+    /// The server as redis://USER:PASSWORD@HOST:PORT/DATABASE, any part but the host optional,
+    /// instead of the flags below
     #[arg(long, value_parser = Target::from_url, conflicts_with_all = ["host", "port", "password"])]
     url: Option<Target>,
     /// Host name or address

@@ -77,7 +77,7 @@ fn user(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
-/// ACL CAT [category]
+/// `ACL CAT [category]`
 fn cat(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let words = call.args.skip(2);
     if words.len() > 1 {

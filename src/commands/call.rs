@@ -182,10 +182,6 @@ impl Worker {
         Self { service, tally, clock, now, batch: Batch::default() }
     }
 
-    pub(crate) fn service(&self) -> &Service {
-        &self.service
-    }
-
     pub(crate) fn begin(&mut self) -> Timestamp {
         self.now = self.clock.now();
         self.batch.began = self.now;

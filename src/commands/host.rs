@@ -33,7 +33,6 @@ pub(crate) struct Facts {
     pub(crate) used_peak_bytes: usize,
     /// Resident memory of the process.
     pub(crate) resident_bytes: u64,
-    pub(crate) resident_peak_bytes: u64,
     /// Memory of the machine or its cgroup.
     pub(crate) machine_bytes: u64,
     pub(crate) cpu_user_s: f64,
@@ -62,7 +61,6 @@ pub(crate) struct Peer {
     /// Bytes of a torn request, and of replies not yet taken.
     pub(crate) input_bytes: usize,
     pub(crate) output_bytes: usize,
-    pub(crate) commands: u64,
 }
 
 pub(crate) trait Host {

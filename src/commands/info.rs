@@ -83,11 +83,9 @@ mod tests {
     use crate::protocol::OwnedArgs;
 
     fn asked(words: &[&str]) -> Vec<&'static str> {
-        let mut args = OwnedArgs::default();
-        for word in words {
-            args.push(word.as_bytes()).expect("small");
-        }
-        let words = args.as_args();
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let owned = OwnedArgs::of(&words);
+        let words = owned.as_args();
         let shown = SECTIONS.iter().filter(|section| is_asked(section, words));
         shown.map(|section| section.name).collect()
     }

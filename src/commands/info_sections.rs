@@ -303,12 +303,14 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     lines!(
         out,
         "version:{VERSION}\n\
+         http_port:{}\n\
          workers:{}\n\
          shards:{}\n\
          decisions_allowed:{}\n\
          decisions_denied:{}\n\
          clock_gap_usec:{}\n\
          started_unix_time:{}\n",
+        facts.http_port.unwrap_or_default(),
         facts.workers,
         engine.shards(),
         stats.allowed,

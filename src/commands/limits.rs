@@ -51,6 +51,7 @@ pub(super) const SPECS: &[Spec] = &[
 ];
 
 /// What RL.LIMIT asks.
+#[derive(Clone, Copy)]
 struct Limit<'a> {
     key: KeyRef<'a>,
     quota: Quota,

@@ -51,7 +51,7 @@ pub(crate) use host::{Facts, Host, Peer, Rates};
 pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
-pub(crate) use session::{NO_COMMAND, Outcome, Replies, Session};
+pub(crate) use session::{Outcome, Session};
 pub(crate) use tally::{BUCKET_BOUNDS_NS, CommandCounts};
 
 use crate::engine::KeyHasher;

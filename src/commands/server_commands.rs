@@ -127,7 +127,7 @@ fn save(_: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
     Err(no_folder())
 }
 
-/// BGSAVE [SCHEDULE]
+/// `BGSAVE [SCHEDULE]`
 fn background_save(call: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
     match (call.args.get(1), call.args.len()) {
         (None, _) => Err(no_folder()),
@@ -152,7 +152,7 @@ fn lolwut(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
-/// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] | ABORT: no reply, the connection ends.
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] | ABORT`: no reply, the connection ends.
 fn shutdown(call: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
     let (mut save, mut no_save, mut abort, mut others) = (false, false, false, false);
     for word in call.args.skip(1).iter() {

@@ -33,6 +33,7 @@ pub(crate) enum Replies {
 pub(crate) const NO_COMMAND: u16 = u16::MAX;
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the wire, each on its own")]
 pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) db: usize,

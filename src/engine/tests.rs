@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 
+use super::effect::Change;
 use super::*;
+use crate::limit::{Algorithm, Quota, State};
 use crate::time::Duration;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -248,6 +250,35 @@ fn removing_most_keys_gives_their_memory_back() {
     assert!(slots <= 64 * 4, "{slots} slots for ten keys");
 }
 
+/// What remembers a denial may go on repeating it while the generation stands.
+#[test]
+fn limiter_generation_stands_through_a_spend_and_moves_at_any_other_change() {
+    let engine = Engine::new(1, 7);
+    let key = engine.key(b"k");
+    let quota = Quota::new(Algorithm::FixedWindow, 5, Duration::from_secs(60)).expect("plain");
+    let limiter = || Value::Limit(State::new(&quota, START));
+    let moved = |change: &dyn Fn(&mut View<'_>)| {
+        let before = engine.shards[0].lock().limiter_generation();
+        engine.transact(Scope::Keys(&[key]), 0, START, |view| change(view));
+        engine.shards[0].lock().limiter_generation() != before
+    };
+    let edit = |kept: Kept| {
+        move |view: &mut View<'_>| {
+            view.edit(key, |_, _| Ok::<_, OutOfMemory>(((), kept))).expect("nothing fails");
+        }
+    };
+    assert!(moved(&|view| view.insert(key, limiter(), Timestamp::MAX)));
+    assert!(!moved(&edit(Kept::Unchanged)));
+    assert!(!moved(&edit(Kept::Spent { expires: START + Duration::from_secs(60) })));
+    assert!(moved(&edit(Kept::Changed { expires: Expires::Keep })));
+    assert!(moved(&|view| assert!(view.set_expires(key, START + Duration::from_secs(1)))));
+    assert!(moved(&|view| view.insert(key, Value::Integer(1), Timestamp::MAX)));
+    assert!(!moved(&edit(Kept::Changed { expires: Expires::Keep })), "no limiter any more");
+    assert!(!moved(&|view| drop(view.remove(key))));
+    assert!(moved(&|view| view.insert(key, limiter(), Timestamp::MAX)));
+    assert!(moved(&|view| drop(view.remove(key))));
+}
+
 #[test]
 fn new_key_at_the_memory_bound_is_refused_and_a_live_one_is_not() {
     let engine = engine();
@@ -273,11 +304,10 @@ fn eviction_takes_the_longest_unused_string_and_no_limiter() {
     let hour = Duration::from_secs(3_600);
     put(&engine, b"old", 1, Timestamp::MAX, START);
     put(&engine, b"young", 1, Timestamp::MAX, START + hour);
-    let quota = crate::limit::Quota::new(crate::limit::Algorithm::FixedWindow, 5, hour);
-    let quota = quota.expect("a plain quota");
+    let quota = Quota::new(Algorithm::FixedWindow, 5, hour).expect("a plain quota");
     let key = engine.key(b"limiter");
     engine.transact(Scope::Keys(&[key]), 0, START, |view| {
-        view.insert(key, Value::Limit(crate::limit::State::new(&quota, START)), Timestamp::MAX);
+        view.insert(key, Value::Limit(State::new(&quota, START)), Timestamp::MAX);
     });
     engine.set_policy(MemoryPolicy::AllkeysLru);
     engine.set_memory_max(engine.used_bytes());

@@ -1,11 +1,8 @@
-//! Arguments of one request: slices of the buffer they arrived in, or of an owned copy.
+//! Arguments of one request: slices of the buffer they arrived in.
 //!
-//! [`Args`] is two slices and free to copy. [`OwnedArgs`] outlives the buffer: a queued
-//! transaction, a call from a script.
+//! [`Args`] is two slices and free to copy.
 //!
 //! Invariant: no index panics; what is not there is `None`, or an empty [`Args`].
-
-use super::request::ProtocolError;
 
 /// A byte range of a buffer. Four-byte offsets keep a million arguments at 8 MB.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,11 +61,6 @@ impl<'a> Args<'a> {
     pub(crate) fn skip(self, index: usize) -> Self {
         Self { spans: self.spans.get(index..).unwrap_or_default(), ..self }
     }
-
-    /// The first `count`, or as many as there are.
-    pub(crate) fn take(self, count: usize) -> Self {
-        Self { spans: self.spans.get(..count).unwrap_or(self.spans), ..self }
-    }
 }
 
 impl std::fmt::Debug for Args<'_> {
@@ -77,87 +69,22 @@ impl std::fmt::Debug for Args<'_> {
     }
 }
 
-/// Arguments with a buffer of their own, reusable.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OwnedArgs {
-    bytes: Vec<u8>,
-    spans: Vec<Span>,
-}
-
-impl OwnedArgs {
-    pub(crate) fn as_args(&self) -> Args<'_> {
-        Args::new(&self.bytes, &self.spans)
-    }
-
-    /// Refuses what would not fit four-byte offsets.
-    pub(crate) fn push(&mut self, arg: &[u8]) -> Result<(), ProtocolError> {
-        let start = self.bytes.len() as u32;
-        let end = u32::try_from(self.bytes.len() + arg.len())
-            .map_err(|_| ProtocolError::RequestTooBig)?;
-        self.bytes.extend_from_slice(arg);
-        self.spans.push(Span { start, end });
-        Ok(())
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.spans.clear();
-    }
-
-    /// Bytes held on the heap.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
-    }
-}
-
-impl From<Args<'_>> for OwnedArgs {
-    /// Copies; what came from one buffer always fits.
-    fn from(args: Args<'_>) -> Self {
-        let mut owned = Self {
-            bytes: Vec::with_capacity(args.iter().map(<[u8]>::len).sum()),
-            spans: Vec::with_capacity(args.len()),
-        };
-        for arg in args.iter() {
-            owned.push(arg).expect("one buffer's offsets fit, so do those of a part of it");
-        }
-        owned
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::OwnedArgs;
     use super::*;
-
-    fn owned(args: &[&[u8]]) -> OwnedArgs {
-        let mut owned = OwnedArgs::default();
-        for arg in args {
-            owned.push(arg).expect("small");
-        }
-        owned
-    }
 
     #[test]
     fn any_index_answers_without_panic() {
-        let owned = owned(&[b"SET", b"", b"value"]);
+        let owned = OwnedArgs::of(&[b"SET", b"", b"value"]);
         let args = owned.as_args();
         assert_eq!((args.len(), args.is_empty(), args.name()), (3, false, &b"SET"[..]));
         assert_eq!((args.get(1), args.get(2)), (Some(&b""[..]), Some(&b"value"[..])));
         assert_eq!((args.get(3), args.get(usize::MAX)), (None, None));
         assert!(args.skip(3).is_empty() && args.skip(usize::MAX).is_empty());
-        assert_eq!(args.skip(1).take(1).iter().collect::<Vec<_>>(), [b""]);
-        assert_eq!(args.take(usize::MAX).len(), 3);
+        assert_eq!(args.skip(1).iter().rev().collect::<Vec<_>>(), [&b"value"[..], b""]);
         assert_eq!(args.skip(9).name(), b"");
         assert_eq!(format!("{args:?}"), r#"["SET", "", "value"]"#);
-    }
-
-    #[test]
-    fn copy_of_a_part_stands_alone() {
-        let mut first = owned(&[b"MSET", b"a", b"1", b"b", b"2"]);
-        let copy = OwnedArgs::from(first.as_args().skip(3));
-        first.clear();
-        assert!(first.as_args().is_empty());
-        assert_eq!(copy.as_args().iter().rev().collect::<Vec<_>>(), [b"2", b"b"]);
-        assert!(copy.heap_bytes() >= 2);
     }
 
     #[test]

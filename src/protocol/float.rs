@@ -1,42 +1,8 @@
-//! Floating-point numbers: read as Redis reads them, written as Redis 7.2 and later write them.
+//! Floating-point numbers, written as Redis 7.2 and later write them.
 //!
-//! Written is the shortest text that reads back to the same number. Whole numbers up to 2^62 have
+//! That is the shortest text that reads back to the same number. Whole numbers up to 2^62 have
 //! no point; others keep plain notation while it is short, else `1.5e-9`; then `inf`, `-inf`,
 //! `nan`. The text lives on the stack.
-
-use super::binary::{DOUBLE, Unrounded, split_sign};
-
-/// Reads a number as the C library does, and all of `text`: decimal or hexadecimal, or infinity,
-/// but no blanks, and what is no number or out of range is refused.
-pub(crate) fn parse_f64(text: &[u8]) -> Option<f64> {
-    let (negative, magnitude) = split_sign(text);
-    let value = match magnitude {
-        [b'0', b'x' | b'X', ..] => {
-            let unrounded = Unrounded::parse(magnitude)?;
-            let (mantissa, exponent) = unrounded.round(DOUBLE)?;
-            let value = compose(mantissa, exponent);
-            (value != 0.0 || unrounded == Unrounded::ZERO).then_some(value)?
-        }
-        [b'0'..=b'9' | b'.', ..] => {
-            let value: f64 = std::str::from_utf8(magnitude).ok()?.parse().ok()?;
-            let mut digits = magnitude.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
-            let vanished = value == 0.0 && digits.any(|byte| matches!(byte, b'1'..=b'9'));
-            (value.is_finite() && !vanished).then_some(value)?
-        }
-        word if word.eq_ignore_ascii_case(b"inf") => f64::INFINITY,
-        word if word.eq_ignore_ascii_case(b"infinity") => f64::INFINITY,
-        _ => return None,
-    };
-    Some(if negative { -value } else { value })
-}
-
-/// The number `mantissa * 2^exponent`, rounded already.
-fn compose(mantissa: u64, exponent: i32) -> f64 {
-    const HIDDEN_BIT: u64 = 1 << 52;
-    // Without the hidden bit it is one of the smallest, whose exponent field is 0.
-    let biased = if mantissa >= HIDDEN_BIT { (exponent + 1_075) as u64 } else { 0 };
-    f64::from_bits((biased << 52) | (mantissa % HIDDEN_BIT))
-}
 
 /// The longest text has 17 significant digits, six zeros or so, a sign, a point, an exponent.
 const TEXT_BYTES_MAX: usize = 32;
@@ -202,77 +168,6 @@ mod tests {
         ];
         for (value, expected) in table {
             assert_eq!(text(value), expected, "{value:e}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_read_as_the_c_library_reads_them() {
-        let table: [(&str, f64); 22] = [
-            ("0", 0.0),
-            ("5.", 5.0),
-            (".5", 0.5),
-            ("+5", 5.0),
-            ("-1E5", -1e5),
-            ("00012", 12.0),
-            ("1e0000000000000000000001", 10.0),
-            ("0e-9999", 0.0),
-            ("1e-320", 1e-320),
-            ("4e-324", 5e-324),
-            ("1.7976931348623157e308", f64::MAX),
-            ("inf", f64::INFINITY),
-            ("+INF", f64::INFINITY),
-            ("-Infinity", f64::NEG_INFINITY),
-            ("0x10", 16.0),
-            ("0x.8", 0.5),
-            ("-0X1.8P+3", -12.0),
-            ("0x1e5", 485.0),
-            ("0x0p9999999999", 0.0),
-            ("0x1.00000000000008p0", 1.0),
-            ("0x1.000000000000080001p0", 1.000_000_000_000_000_2),
-            ("0x1p-1074", 5e-324),
-        ];
-        for (text, expected) in table {
-            assert_eq!(parse_f64(text.as_bytes()), Some(expected), "{text}");
-        }
-        assert!(parse_f64(b"-0").is_some_and(f64::is_sign_negative));
-    }
-
-    #[test]
-    fn other_texts_are_no_floats() {
-        for text in [
-            "",
-            " 5",
-            "5 ",
-            "1\0",
-            "nan",
-            "NaN",
-            "-nan",
-            "infinit",
-            "--5",
-            "+-5",
-            ".",
-            "e5",
-            "1e",
-            "1e+",
-            "1_0",
-            "1d",
-            "1f",
-            "1e400",
-            "-1e400",
-            "1e-400",
-            "2e-324",
-            "0x",
-            "0x1p",
-            "0x1p1 ",
-            "0xg",
-            "0x1p1024",
-            "0x1p-1080",
-            "0x-1",
-            "1.2.3",
-            "0x1.2.3",
-            "\u{e9}",
-        ] {
-            assert_eq!(parse_f64(text.as_bytes()), None, "{text:?}");
         }
     }
 }

@@ -18,6 +18,8 @@ mod float;
 mod inline;
 mod native;
 mod number;
+#[cfg(test)]
+mod owned;
 #[cfg(any(test, feature = "fuzzing"))]
 mod pieces;
 mod reply;
@@ -26,12 +28,13 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::{Args, OwnedArgs};
+pub(crate) use args::Args;
 pub(crate) use error::Error;
 pub(crate) use extended::Extended;
-pub(crate) use float::{FloatText, parse_f64};
 pub(crate) use number::{parse_i64, parse_u64};
+#[cfg(test)]
+pub(crate) use owned::OwnedArgs;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use pieces::{cut, scan_pieces};
-pub(crate) use reply::{Mark, Reply, Resp};
-pub(crate) use request::{Limits, ProtocolError, Scanned, Scanner, Torn, Trust};
+pub(crate) use reply::{Reply, Resp};
+pub(crate) use request::{Limits, ProtocolError, Scanner, Torn, Trust};

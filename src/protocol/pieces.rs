@@ -27,7 +27,7 @@ pub(crate) fn scan_pieces(limits: Limits, trust: Trust, pieces: &[&[u8]]) -> Fou
         buffer.extend_from_slice(piece);
         loop {
             let scanned = scanner.scan(&mut torn, &buffer, trust);
-            let requests = scanner.requests(&buffer);
+            let requests = (0..scanner.len()).filter_map(|at| scanner.request(at, &buffer));
             found.extend(requests.map(|args| args.iter().map(<[u8]>::to_vec).collect()));
             if scanned.failed.is_some() {
                 return (found, scanned.failed);

@@ -21,10 +21,6 @@ pub(crate) enum Resp {
     V3,
 }
 
-/// Where a reply begins in the output, to take it back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark(usize);
-
 /// Writes replies to one connection.
 #[derive(Debug)]
 pub(crate) struct Reply<'b> {
@@ -37,36 +33,9 @@ impl<'b> Reply<'b> {
         Self { out, resp }
     }
 
-    pub(crate) fn resp(&self) -> Resp {
-        self.resp
-    }
-
     /// HELLO and RESET change it for what follows.
     pub(crate) fn switch(&mut self, resp: Resp) {
         self.resp = resp;
-    }
-
-    /// Bytes written so far, those of earlier replies included.
-    pub(crate) fn len(&self) -> usize {
-        self.out.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.out.is_empty()
-    }
-
-    pub(crate) fn mark(&self) -> Mark {
-        Mark(self.out.len())
-    }
-
-    /// Takes back all that was written since `mark`.
-    pub(crate) fn truncate(&mut self, mark: Mark) {
-        self.out.truncate(mark.0);
-    }
-
-    /// What was written since `mark`.
-    pub(crate) fn since(&self, mark: Mark) -> &[u8] {
-        self.out.get(mark.0..).unwrap_or_default()
     }
 
     pub(crate) fn ok(&mut self) {
@@ -84,12 +53,6 @@ impl<'b> Reply<'b> {
         error.write(self.out);
         one_line(&mut self.out[start..]);
         self.out.extend_from_slice(b"\r\n");
-    }
-
-    /// An error whose whole text, the code included, comes from elsewhere: a script.
-    pub(crate) fn error_text(&mut self, text: impl AsRef<[u8]>) {
-        self.out.push(b'-');
-        self.line(text.as_ref());
     }
 
     #[inline]
@@ -136,14 +99,6 @@ impl<'b> Reply<'b> {
         });
     }
 
-    /// A missing list of values: an aborted EXEC, a pop that timed out.
-    pub(crate) fn null_array(&mut self) {
-        self.out.extend_from_slice(match self.resp {
-            Resp::V2 => b"*-1\r\n",
-            Resp::V3 => b"_\r\n",
-        });
-    }
-
     #[inline]
     pub(crate) fn array(&mut self, elements: usize) {
         self.header(b'*', elements);
@@ -161,14 +116,6 @@ impl<'b> Reply<'b> {
         match self.resp {
             Resp::V2 => self.header(b'*', elements),
             Resp::V3 => self.header(b'~', elements),
-        }
-    }
-
-    /// What was not asked for: a message of a channel, an invalidation.
-    pub(crate) fn push(&mut self, elements: usize) {
-        match self.resp {
-            Resp::V2 => self.header(b'*', elements),
-            Resp::V3 => self.header(b'>', elements),
         }
     }
 
@@ -195,15 +142,6 @@ impl<'b> Reply<'b> {
         }
     }
 
-    pub(crate) fn boolean(&mut self, value: bool) {
-        self.out.extend_from_slice(match (self.resp, value) {
-            (Resp::V2, false) => b":0\r\n",
-            (Resp::V2, true) => b":1\r\n",
-            (Resp::V3, false) => b"#f\r\n",
-            (Resp::V3, true) => b"#t\r\n",
-        });
-    }
-
     /// Text for people.
     pub(crate) fn verbatim(&mut self, text: impl AsRef<[u8]>) {
         const FORMAT: &[u8] = b"txt:";
@@ -215,17 +153,6 @@ impl<'b> Reply<'b> {
                 self.out.extend_from_slice(FORMAT);
                 self.out.extend_from_slice(text);
                 self.out.extend_from_slice(b"\r\n");
-            }
-        }
-    }
-
-    /// An integer of any size, given as its digits.
-    pub(crate) fn big_number(&mut self, digits: impl AsRef<[u8]>) {
-        match self.resp {
-            Resp::V2 => self.bulk(digits),
-            Resp::V3 => {
-                self.out.push(b'(');
-                self.line(digits.as_ref());
             }
         }
     }

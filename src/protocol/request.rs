@@ -215,14 +215,6 @@ impl Scanner {
         self.requests.get(index).map(|request| self.args(*request, input))
     }
 
-    /// The requests of the last scan in order.
-    pub(crate) fn requests<'a>(
-        &'a self,
-        input: &'a [u8],
-    ) -> impl ExactSizeIterator<Item = Args<'a>> {
-        self.requests.iter().map(move |request| self.args(*request, input))
-    }
-
     #[inline]
     fn args<'a>(&'a self, request: Request, input: &'a [u8]) -> Args<'a> {
         let spans = self.spans.get(request.first as usize..request.end as usize);

@@ -235,10 +235,12 @@ fn seed() -> anyhow::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
+/// Forty hex digits.
 fn run_id() -> anyhow::Result<String> {
-    let mut bytes = [0; 20];
-    random(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let (mut head, mut tail) = ([0; 4], [0; 16]);
+    random(&mut head)?;
+    random(&mut tail)?;
+    Ok(format!("{:08x}{:032x}", u32::from_ne_bytes(head), u128::from_ne_bytes(tail)))
 }
 
 /// Every connection is a descriptor; the soft limit is often lower than the settings allow.

@@ -23,7 +23,7 @@ use super::answer::Answerer;
 use super::hub::Hub;
 use super::peer::PeerState;
 use crate::commands::{GROUP_MAX, Outcome, Session};
-use crate::protocol::{Args, Error, ProtocolError, Reply, Scanner, Torn, Trust};
+use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
 
 /// What one turn reads at most: also the size of a worker's buffer.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -222,14 +222,14 @@ impl Connection {
                 }
             }
             answerer.end();
-            self.peer.answered(&mut self.session, scanner.len());
+            self.peer.answered(&mut self.session);
         }
         self.more = scanned.consumed > 0 && scanned.consumed < input.len() && !scanner.is_empty();
         if let Some(error) = scanned.failed
             && !self.closing
         {
             self.closing = true;
-            self.refuse(&error, out);
+            self.refuse(error, out);
         }
         self.send(cx, out);
         if out.capacity() > OUT_KEPT_MAX {
@@ -238,12 +238,12 @@ impl Connection {
         scanned.consumed
     }
 
-    fn refuse(&self, error: &ProtocolError, out: &mut Vec<u8>) {
+    fn refuse(&self, error: ProtocolError, out: &mut Vec<u8>) {
         debug!(connection = self.session.id, %error, "protocol error");
         self.hub.count_protocol_error();
         // A browser that was made to speak to us must not learn that we are here.
-        if *error != ProtocolError::CrossProtocol {
-            Reply::new(out, self.session.resp).error(&Error::Protocol(error.clone()));
+        if error != ProtocolError::CrossProtocol {
+            Reply::new(out, self.session.resp).error(&error.into());
         }
     }
 

@@ -251,8 +251,7 @@ pub(crate) fn is_elsewhere(address: IpAddr) -> bool {
 impl Host for Hub {
     fn facts(&self) -> Facts {
         let Traffic { input_bytes, output_bytes } = self.traffic();
-        let Process { resident_bytes, resident_peak_bytes, cpu_user_s, cpu_system_s } =
-            process::read();
+        let Process { resident_bytes, cpu_user_s, cpu_system_s } = process::read();
         Facts {
             process_id: std::process::id(),
             run_id: self.identity.run_id.clone(),
@@ -273,7 +272,6 @@ impl Host for Hub {
             rates: self.meter.rates(),
             used_peak_bytes: self.meter.used_peak_bytes(self.service.engine().used_bytes()),
             resident_bytes,
-            resident_peak_bytes,
             machine_bytes: process::memory_limit_bytes(),
             cpu_user_s,
             cpu_system_s,

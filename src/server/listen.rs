@@ -24,7 +24,7 @@ use super::connection::{Connection, Scratch};
 use super::hub::Hub;
 use super::peer::PeerState;
 use crate::commands::{Session, Worker};
-use crate::protocol::{Limits, Scanner};
+use crate::protocol::{Error as Refusal, Limits, Reply, Resp, Scanner};
 use crate::time::Duration;
 
 /// Connections that may wait for a worker to take them; the acceptor waits when it is full.
@@ -223,7 +223,9 @@ pub(super) async fn accept(
         if let Some(refusal) = refusal(&hub, address) {
             hub.count_rejected();
             // The reply fits the socket's empty buffer; who does not read it learns nothing.
-            if let Err(error) = stream.try_write(refusal.as_bytes()) {
+            let mut out = Vec::new();
+            Reply::new(&mut out, Resp::default()).error(&refusal);
+            if let Err(error) = stream.try_write(&out) {
                 debug!(%error, "a refused connection did not take its reason");
             }
             continue;
@@ -250,11 +252,11 @@ pub(crate) async fn accept_one(listener: &TcpListener) -> (TcpStream, SocketAddr
 }
 
 /// What a connection is told that may not come in.
-fn refusal(hub: &Hub, address: SocketAddr) -> Option<String> {
-    if let Some(reason) = hub.shut_out(address.ip()) {
-        return Some(format!("-DENIED {reason}\r\n"));
+fn refusal(hub: &Hub, address: SocketAddr) -> Option<Refusal> {
+    match hub.shut_out(address.ip()) {
+        Some(reason) => Some(Refusal::Text { code: "DENIED", text: reason.into() }),
+        None => (!hub.has_room()).then_some(Refusal::MaxClients),
     }
-    (!hub.has_room()).then(|| "-ERR max number of clients reached\r\n".to_owned())
 }
 
 fn admit(

@@ -21,7 +21,6 @@ pub(super) struct PeerState {
     active_us: AtomicU64,
     session: Mutex<Session>,
     last_command: AtomicUsize,
-    commands: AtomicU64,
     torn_bytes: AtomicUsize,
     unsent_bytes: AtomicUsize,
     received_bytes: AtomicU64,
@@ -45,7 +44,6 @@ impl PeerState {
             active_us: now.as_micros().into(),
             last_command: usize::from(session.last_command).into(),
             session: Mutex::new(session),
-            commands: AtomicU64::default(),
             torn_bytes: AtomicUsize::default(),
             unsent_bytes: AtomicUsize::default(),
             received_bytes: AtomicU64::default(),
@@ -64,8 +62,7 @@ impl PeerState {
     }
 
     /// After a turn: publishes what CLIENT LIST shows.
-    pub(super) fn answered(&self, session: &mut Session, commands: usize) {
-        add(&self.commands, commands as u64);
+    pub(super) fn answered(&self, session: &mut Session) {
         self.last_command.store(usize::from(session.last_command), Ordering::Relaxed);
         if std::mem::take(&mut session.changed) {
             *self.session.lock() = session.clone();
@@ -80,7 +77,7 @@ impl PeerState {
         add(&self.sent_bytes, bytes as u64);
     }
 
-    /// Bytes received and sent, and commands answered, since the connection began.
+    /// Bytes received and sent since the connection began.
     pub(super) fn traffic(&self) -> (u64, u64) {
         (self.received_bytes.load(Ordering::Relaxed), self.sent_bytes.load(Ordering::Relaxed))
     }
@@ -128,7 +125,6 @@ impl PeerState {
             idle_s: now.since(self.last_active()).as_millis() / 1_000,
             input_bytes: self.torn_bytes.load(Ordering::Relaxed),
             output_bytes: self.unsent_bytes.load(Ordering::Relaxed),
-            commands: self.commands.load(Ordering::Relaxed),
         }
     }
 }
