@@ -49,7 +49,7 @@ fn protocol_errors_are_those_of_redis_and_end_the_connection() {
             b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue12345\r\nPING\r\n",
             "expected CR LF after bulk",
         ),
-        (&[b'x'; 70_000], "too big inline request"),
+        (&vec![b'x'; 70_000], "too big inline request"),
     ];
     for (bytes, expected) in cases {
         let mut connection = tollgate.connect();
@@ -104,7 +104,7 @@ fn reader_that_does_not_read_holds_up_itself_alone() {
     let tollgate = Tollgate::start(&[]);
     let mut greedy = TcpStream::connect(("127.0.0.1", tollgate.port())).expect("it listens");
     greedy.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket option");
-    let echo = encode(&[b"ECHO", &[b'x'; 64 << 10]]);
+    let echo = encode(&[b"ECHO", &vec![b'x'; 64 << 10]]);
     let most = 2 * HELD_BYTES_MAX / echo.len();
     let sent = (0..most).take_while(|_| greedy.write_all(&echo).is_ok()).count();
     assert!(sent * echo.len() < HELD_BYTES_MAX, "{sent} requests were taken");

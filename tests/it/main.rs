@@ -13,6 +13,7 @@ mod keyspace;
 mod limits;
 mod log;
 mod program;
+mod readme;
 mod redis;
 mod resp;
 mod server;

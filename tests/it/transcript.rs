@@ -27,7 +27,6 @@ pub(crate) struct Transcript {
 
 #[derive(Default)]
 pub(crate) struct Section {
-    pub(crate) line: usize,
     pub(crate) title: String,
     resp3: bool,
     pub(crate) ours_only: bool,
@@ -36,7 +35,7 @@ pub(crate) struct Section {
 
 enum Step {
     Advance(String),
-    Send { line: usize, bytes: Vec<u8> },
+    Send { line: usize, typed: String, bytes: Vec<u8> },
     Expect { line: usize, reply: Vec<String>, differs: Option<String> },
 }
 
@@ -69,7 +68,7 @@ fn read(path: PathBuf) -> Transcript {
         let section = sections.last_mut().expect("there is always one");
         match sign {
             "" | "#" => {}
-            "---" => sections.push(Section { line, title: rest.into(), ..Section::default() }),
+            "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
             "!" => differs = Some(rest.to_owned()),
@@ -78,11 +77,12 @@ fn read(path: PathBuf) -> Transcript {
                 let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
                 let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
                 let bytes = crate::resp::encode(&words);
-                section.steps.push(Step::Send { line, bytes });
+                section.steps.push(Step::Send { line, typed: rest.to_owned(), bytes });
             }
             ">>" => {
                 let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                section.steps.push(Step::Send { line, bytes: words.concat() });
+                let (typed, bytes) = (rest.to_owned(), words.concat());
+                section.steps.push(Step::Send { line, typed, bytes });
             }
             "<" => match section.steps.last_mut() {
                 Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
@@ -169,6 +169,14 @@ impl Section {
         })
     }
 
+    /// The requests as they are typed.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Send { typed, .. } => Some(typed.as_str()),
+            Step::Advance(_) | Step::Expect { .. } => None,
+        })
+    }
+
     /// Plays the section at an empty server; returns what was wrong.
     pub(crate) fn play(&self, port: u16, player: &Player<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -182,9 +190,8 @@ impl Section {
             match (step, player) {
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
                 (Step::Advance(_), Player::Redis) => {}
-                (Step::Send { line, bytes }, _) => {
-                    sent =
-                        format!("{line}: {}", String::from_utf8_lossy(bytes).replace("\r\n", " "));
+                (Step::Send { line, typed, bytes }, _) => {
+                    sent = format!("{line}: {typed}");
                     connection.send(bytes);
                 }
                 (Step::Expect { line, reply, differs }, player) => {

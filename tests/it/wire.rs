@@ -1,8 +1,10 @@
 //! The transcripts, played at Tollgate, and those of standard commands at a real Redis.
 
+use std::collections::BTreeSet;
+
 use crate::redis::Redis;
 use crate::server::Tollgate;
-use crate::transcript::{Player, all};
+use crate::transcript::{Player, Section, all};
 
 #[test]
 fn transcripts_hold_at_tollgate() {
@@ -19,7 +21,30 @@ fn transcripts_of_standard_commands_hold_at_redis() {
     });
 }
 
-fn report(play: &dyn Fn(&crate::transcript::Section) -> Vec<String>) {
+/// Commands themselves are held to it by `tests/tidy`; subcommands only the server can list.
+#[test]
+fn every_subcommand_is_asked_in_a_transcript() {
+    let transcripts = all();
+    let sections = transcripts.iter().flat_map(|transcript| &transcript.sections);
+    let asked: BTreeSet<String> = sections
+        .flat_map(Section::requests)
+        .filter_map(|typed| {
+            let mut words = typed.split(' ');
+            Some(format!("{}|{}", words.next()?, words.next()?).to_lowercase())
+        })
+        .collect();
+    let tollgate = Tollgate::start(&[]);
+    let described = tollgate.connect().ask(&[b"COMMAND", b"DOCS"]);
+    let missing: BTreeSet<&str> = described
+        .iter()
+        .map(|line| line.trim_matches('"'))
+        .filter(|word| word.contains('|') && !word.contains(' ') && !asked.contains(*word))
+        .collect();
+    assert!(described.contains(&"\"client|list\"".to_owned()), "subcommands are described");
+    assert!(missing.is_empty(), "ask them in tests/it/wire/*.resp: {missing:?}");
+}
+
+fn report(play: &dyn Fn(&Section) -> Vec<String>) {
     let mut wrong = Vec::new();
     for transcript in all() {
         for section in &transcript.sections {
