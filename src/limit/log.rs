@@ -226,6 +226,14 @@ impl Log {
         }
     }
 
+    pub(super) fn prefetch(&self) -> u64 {
+        match self {
+            Self::One(chunk) => chunk.sum(),
+            Self::NoneOrMany(Some(queue)) => queue.prefetch(),
+            Self::NoneOrMany(None) => 0,
+        }
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::One(chunk) => chunk.heap_bytes(),
