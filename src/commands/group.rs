@@ -63,8 +63,18 @@ impl Worker {
         out: &mut Vec<u8>,
     ) -> SmallVec<[Answered; GROUP_MAX]> {
         let mut answered = SmallVec::new();
-        let members: SmallVec<[Member<'_>; GROUP_MAX]> =
-            requests.iter().map_while(|args| self.member(session, *args)).collect();
+        let mut members: SmallVec<[Member<'_>; GROUP_MAX]> = SmallVec::new();
+        for args in requests {
+            let number = match members.last() {
+                // A pipeline says the same word again and again.
+                Some(last) if last.request.args.name() == args.name() => Some(last.number),
+                _ => self.service.table().resolve(*args).ok(),
+            };
+            match number.and_then(|number| self.member(session, number, *args)) {
+                Some(member) => members.push(member),
+                None => break,
+            }
+        }
         if members.len() < 2 {
             return answered;
         }
@@ -89,8 +99,7 @@ impl Worker {
 
     /// The request, if it may be answered in a group: it passes the gate, names one key, is
     /// quick, and its reply is wanted.
-    fn member<'a>(&'a self, session: &Session, args: Args<'a>) -> Option<Member<'a>> {
-        let number = self.service.table().resolve(args).ok()?;
+    fn member<'a>(&'a self, session: &Session, number: u16, args: Args<'a>) -> Option<Member<'a>> {
         let entry = self.entry(number);
         let Handler::Keyed(answer) = entry.handler() else { return None };
         let fits = entry.keys() == Keys::ONE

@@ -151,8 +151,8 @@ impl Keys {
     }
 }
 
-/// The keys of one request, hashed once. Nearly always one or two.
-pub(crate) type KeyList<'a> = SmallVec<[KeyRef<'a>; 2]>;
+/// The keys of one request, hashed once. Nearly always one.
+pub(crate) type KeyList<'a> = SmallVec<[KeyRef<'a>; 1]>;
 
 /// Redis's command flags, and what the gate needs to know besides.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -142,8 +142,8 @@ impl View<'_> {
         let entry = |(place, slot): &(usize, Slot)| self.guards[*place].1.table(db)?.entry(*slot);
         let tags = slots.iter().filter_map(entry).fold(0, |seen, entry| seen ^ entry.tag());
         std::hint::black_box(tags);
-        let bytes = slots.iter().filter_map(entry).fold(0, |sum, entry| sum + entry.heap_bytes());
-        std::hint::black_box(bytes);
+        let words = slots.iter().filter_map(entry).fold(0, |seen, entry| seen ^ entry.prefetch());
+        std::hint::black_box(words);
     }
 
     /// Looks a key up without leaving a trace.

@@ -11,7 +11,7 @@
 use super::chunk::{Chunk, Entry};
 
 /// How many entries an end holds.
-pub(super) const STAGED: usize = 8;
+const STAGED: usize = 8;
 
 /// Between each entry and the one after it.
 type Gaps = [u32; STAGED - 1];
@@ -46,7 +46,7 @@ impl Oldest {
 
     /// Takes as many entries from the chunk, which is not empty, as can be staged; none are yet.
     pub(super) fn take_from(&mut self, chunk: &mut Chunk) {
-        self.first_us = chunk.first_us();
+        (self.first_us, self.at) = (chunk.first_us(), 0);
         let mut last_us = self.first_us;
         while self.len() < STAGED && chunk.first_cost() == Some(1) {
             let at_us = chunk.first_us();
@@ -54,7 +54,6 @@ impl Oldest {
                 let Ok(gap) = u32::try_from(at_us - last_us) else { break };
                 self.gaps[self.len() - 1] = gap;
             }
-            self.at = 0;
             self.len += 1;
             last_us = at_us;
             chunk.pop();

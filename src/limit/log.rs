@@ -1,9 +1,10 @@
 //! The log of what was spent when, of which sliding-log and sliding-window are made.
 //!
 //! A small log is one chunk used as a ring, so that a key in steady use never allocates. A large
-//! one is a queue of chunks: it pushes at the back, drops at the front, and keeps one emptied
-//! chunk to use again. Each step costs the same however long the log is: a chunk carries the sum
-//! of its costs, and a whole chunk is forgotten at once.
+//! one is a queue of chunks between two ends that stand in its header: it pushes at the newest
+//! end, drops at the oldest, and keeps one emptied chunk to use again. Each step costs the same
+//! however long the log is: a chunk carries the sum of its costs, and a whole chunk is forgotten
+//! at once. Either form knows its first and last moment without a look at its entries.
 //!
 //! Invariants: moments never decrease; the sum of all costs fits 64 bits; no chunk of a queue is
 //! empty. Units: microseconds.
@@ -216,12 +217,20 @@ impl Log {
         }
     }
 
-    /// Says of a log that was read back how queue of its first entries are coarse.
+    /// Says of a log that was read back how many of its first entries are coarse.
     pub(super) fn set_coarse(&mut self, coarse: usize) {
         if coarse > 0
             && let Some(queue) = self.as_queue()
         {
             queue.set_coarse(coarse);
+        }
+    }
+
+    pub(super) fn prefetch(&self) -> u64 {
+        match self {
+            Self::One(chunk) => chunk.sum(),
+            Self::NoneOrMany(Some(queue)) => queue.prefetch(),
+            Self::NoneOrMany(None) => 0,
         }
     }
 

@@ -107,6 +107,15 @@ impl State {
         }
     }
 
+    /// Reads from each line of memory that the next check will, so that it is near when it does.
+    /// What this returns means nothing; it depends on what was read, that is all.
+    pub fn prefetch(&self) -> u64 {
+        match &self.kind {
+            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => log.prefetch(),
+            Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
+        }
+    }
+
     /// What stands on the heap, as the system's allocator counts it. In constant time.
     pub fn heap_bytes(&self) -> usize {
         match &self.kind {

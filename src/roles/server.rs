@@ -218,7 +218,10 @@ fn limits(settings: &Settings) -> Limits {
 fn worker_count(settings: &Settings) -> usize {
     match settings.server.workers {
         OrAuto::Exactly(workers) => workers.get(),
-        OrAuto::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        OrAuto::Auto => {
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            cores.saturating_sub(1).max(1)
+        }
     }
 }
 

@@ -123,3 +123,57 @@ fn replies_that_pile_up_beyond_their_bound_end_the_connection() {
     assert!(read < 1_000, "a gigabyte was kept");
     assert_eq!(tollgate.connect().line("PING"), "+PONG");
 }
+
+/// Commands over few keys, some of them wrong, always the same ones for a seed.
+fn drawn_commands(count: usize, seed: u64) -> Vec<Vec<u8>> {
+    const LINES: [&str; 16] = [
+        "RL.LIMIT KEY 5 1m",
+        "RL.LIMIT KEY 5 1m COST 3",
+        "RL.LIMIT KEY 3 1h ALGORITHM gcra",
+        "RL.LIMIT KEY 5 1m PEEK",
+        "RL.LIMIT KEY x 1m",
+        "RL.RESET KEY",
+        "RL.REFUND KEY KEY 2",
+        "CL.THROTTLE KEY 3 5 60",
+        "INCR KEY",
+        "SET KEY text",
+        "GET KEY",
+        "DEL KEY",
+        "MGET KEY KEY",
+        "EXPIRE KEY 100",
+        "TYPE KEY",
+        "NOSUCH KEY",
+    ];
+    let mut state = seed;
+    let mut draw = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    (0..count)
+        .map(|_| {
+            let line = LINES[draw(LINES.len())].replace("REFUND KEY KEY", "REFUND KEY k0");
+            let line = line.replace(" KEY", &format!(" k{}", draw(6)));
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            encode(&words)
+        })
+        .collect()
+}
+
+#[test]
+fn pipeline_is_answered_as_the_same_requests_one_by_one() {
+    let (alone, together) = (Tollgate::start(&[]), Tollgate::start(&[]));
+    let (mut one, mut pipe) = (alone.connect(), together.connect());
+    for round in 0..40 {
+        let commands = drawn_commands(100, round);
+        pipe.send(&commands.concat());
+        for (number, command) in commands.iter().enumerate() {
+            one.send(command);
+            let what = String::from_utf8_lossy(command).replace("\r\n", " ");
+            assert_eq!(pipe.reply(), one.reply(), "round {round}, request {number}: {what}");
+        }
+        for server in [&alone, &together] {
+            server.advance("7s");
+        }
+    }
+}
