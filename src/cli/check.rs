@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow};
 
 use super::resp::{Decision, Reply, Verdict};
 use super::target::{Target, TargetArgs};
+use crate::limit::Algorithm;
 use crate::time::Duration;
 
 /// The exit code that says "denied"; 1 is a failure and 2 wrong usage.
@@ -32,19 +33,19 @@ pub(super) struct Check {
     /// What is counted, such as user:42
     key: String,
     /// How many may pass in one window
-    #[arg(allow_negative_numbers = true, value_parser = count())]
+    #[arg(allow_negative_numbers = true, value_parser = count)]
     limit: u64,
     /// The window: 500ms, 30s, 5m, 1h, 1d, or whole milliseconds
     #[arg(allow_negative_numbers = true, value_parser = window)]
     window: Duration,
     /// How much this request spends; 0 only looks
-    #[arg(long, value_parser = count())]
+    #[arg(long, value_parser = count)]
     cost: Option<u64>,
-    /// How to count: sliding-log (the server's default), gcra, ...
-    #[arg(long)]
+    /// How to count; the server's default is sliding-log
+    #[arg(long, value_parser = Algorithm::ALL.map(Algorithm::name), ignore_case = true)]
     algorithm: Option<String>,
-    /// How many may pass at once, for algorithms that know bursts
-    #[arg(long, value_parser = count())]
+    /// So many more on top of the limit; for gcra, how many may pass at once
+    #[arg(long, value_parser = count)]
     burst: Option<u64>,
     /// Look without spending
     #[arg(long)]
@@ -97,8 +98,9 @@ impl Check {
 }
 
 /// Counts are at most what a reply's integer holds.
-fn count() -> clap::builder::RangedU64ValueParser {
-    clap::value_parser!(u64).range(..=i64::MAX as u64)
+fn count(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
+    number.ok_or_else(|| "expected a whole number from 0 to 2^63-1".into())
 }
 
 fn window(text: &str) -> Result<Duration, String> {

@@ -12,10 +12,10 @@ pub(super) struct SettingFlags {
     /// YAML file of settings; it needs to hold only what differs from the defaults
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Address to listen on; may be given more than once
+    /// Address to listen on, by default 127.0.0.1; may be given more than once
     #[arg(long, value_name = "ADDR")]
     bind: Vec<IpAddr>,
-    /// Port for RESP; 0 takes a free one and prints it
+    /// Port for RESP, by default 6379; 0 takes a free one and prints it
     #[arg(long, value_name = "N")]
     port: Option<u16>,
     /// Port for HTTP; without it, the RESP port plus 1000

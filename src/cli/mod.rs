@@ -3,7 +3,7 @@
 //! Each subcommand is a file of this room with its arguments and a `run`; adding one is that
 //! file and a variant of `Command`. Serving is what the program does without a word.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or bad input; `check` has one more.
 
 mod bench;
 mod check;
@@ -85,6 +85,7 @@ Try it:
 
   tollgate check user:42 10 1m              the same from the shell, in words
   tollgate bench                            load a running server, see its numbers
+  curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
 
 Settings:
   tollgate config > my.yaml                 every setting, to edit
@@ -92,7 +93,7 @@ Settings:
   TOLLGATE_SERVER_PORT=7000 tollgate        the environment lies between the two
   tollgate --set engine.memory_max=512mb    any setting by its name
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.";
+Exit codes: 0 done, 1 failed, 2 wrong usage or bad input; of check also 3, denied.";
 
 /// Runs the program on the arguments of this process.
 pub fn main() -> ExitCode {

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::config::Settings;
-use crate::server::{Hub, Identity};
+use crate::server::{Hub, Identity, is_elsewhere};
 use crate::telemetry::LogFormat;
 
 pub(super) fn tell(settings: &Settings, hub: &Hub) {
@@ -21,6 +21,14 @@ pub(super) fn tell(settings: &Settings, hub: &Hub) {
         memory_max_bytes = engine.memory_max(),
         "ready"
     );
+    let beyond = settings.server.bind.iter().any(|address| is_elsewhere(*address));
+    if beyond && settings.server.password.secret().is_none() {
+        if settings.server.protected_mode {
+            warn!("without a password, clients on other machines are turned away");
+        } else {
+            warn!("without a password, whoever reaches this server may use it");
+        }
+    }
     // Every line of a log for machines is an object.
     if settings.log.format == LogFormat::Text {
         let http = http_port.map(|port| reachable(settings.server.http.bind, port));

@@ -71,31 +71,31 @@ pub(super) struct Bench {
     #[arg(trailing_var_arg = true)]
     command: Vec<String>,
     /// Connections, all opened before the first request
-    #[arg(long, default_value_t = 50, value_parser = between(1, CONNECTIONS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = between(1, CONNECTIONS_MAX))]
     connections: u64,
     /// Requests sent together on one connection
-    #[arg(long, default_value_t = 1, value_parser = between(1, PIPELINE_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = between(1, PIPELINE_MAX))]
     pipeline: u64,
     /// Threads; at most one for each connection is used
-    #[arg(long, default_value_t = 1, value_parser = between(1, THREADS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = between(1, THREADS_MAX))]
     threads: u64,
     /// How many keys {key} stands for
-    #[arg(long, default_value_t = 10_000, value_parser = between(1, u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = between(1, u64::MAX))]
     keys: u64,
     /// What stands before the number of every key
     #[arg(long, default_value = "key:")]
     key_prefix: String,
     /// Where the random keys begin
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Stop after so many requests [default: 100000]
-    #[arg(long, value_parser = between(1, u64::MAX), conflicts_with = "seconds")]
+    #[arg(long, value_name = "N", value_parser = between(1, u64::MAX), conflicts_with = "seconds")]
     requests: Option<u64>,
     /// Stop after so many seconds
-    #[arg(long, value_parser = between(1, SECONDS_MAX))]
+    #[arg(long, value_name = "N", value_parser = between(1, SECONDS_MAX))]
     seconds: Option<u64>,
     /// Open loop: requests per second over all connections
-    #[arg(long, value_parser = between(1, RATE_MAX))]
+    #[arg(long, value_name = "N", value_parser = between(1, RATE_MAX))]
     rate: Option<u64>,
     /// Write the result as JSON to a file; - prints it instead of the table
     #[arg(long, value_name = "FILE|-")]
