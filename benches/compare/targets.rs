@@ -94,6 +94,11 @@ fn pipelined_targets(results: Option<&Results>) -> Vec<Target> {
             2.0,
             cpu(Row::LimitAllowed, Row::Floor),
         ),
+        at_most(
+            "pipeline 32: CPU, RL.LIMIT allowed / Tollgate floor, asked the same",
+            2.0,
+            cpu(Row::LimitAllowed, Row::FloorWords),
+        ),
         at_least(
             "pipeline 32: throughput, one hot key / 10,000 keys, allowed",
             0.8,

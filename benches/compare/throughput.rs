@@ -17,6 +17,7 @@ const FILL_REQUESTS: u64 = 200_000;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Row {
     Floor,
+    FloorWords,
     RedisPing,
     LimitAllowed,
     ScriptAllowed,
@@ -41,8 +42,9 @@ enum Side {
 
 impl Row {
     /// In the order of a round: rivals are neighbours.
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Floor,
+        Self::FloorWords,
         Self::RedisPing,
         Self::LimitAllowed,
         Self::ScriptAllowed,
@@ -60,7 +62,8 @@ impl Row {
 
     fn label(self) -> &'static str {
         match self {
-            Self::Floor => "Tollgate floor (+PONG to everything)",
+            Self::Floor => "Tollgate floor (+PONG to everything), asked PING",
+            Self::FloorWords => "Tollgate floor, asked RL.LIMIT",
             Self::RedisPing => "Redis PING",
             Self::LimitAllowed => "Tollgate RL.LIMIT, allowed",
             Self::ScriptAllowed => "Redis EVALSHA sliding log, allowed",
@@ -79,7 +82,7 @@ impl Row {
 
     fn side(self) -> Side {
         match self {
-            Self::Floor => Side::Floor,
+            Self::Floor | Self::FloorWords => Side::Floor,
             Self::LimitAllowed
             | Self::LimitDenied
             | Self::Incr
@@ -103,7 +106,7 @@ impl Row {
     fn command(self, digest: &str) -> Vec<String> {
         let line = match self {
             Self::Floor | Self::RedisPing => "PING",
-            Self::LimitAllowed => "RL.LIMIT key:__rand_int__ 100000000 60s",
+            Self::FloorWords | Self::LimitAllowed => "RL.LIMIT key:__rand_int__ 100000000 60s",
             Self::ScriptAllowed => "EVALSHA DIGEST 1 key:__rand_int__ 100000000 60000",
             Self::LimitDenied => "RL.LIMIT key:__rand_int__ 5 60s",
             Self::ScriptDenied => "EVALSHA DIGEST 1 key:__rand_int__ 5 60000",
@@ -122,6 +125,7 @@ impl Row {
             Self::LimitDenied | Self::ScriptDenied | Self::HotDenied => Some(self.command(digest)),
             Self::Get | Self::RedisGet => Some(Self::Set.command(digest)),
             Self::Floor
+            | Self::FloorWords
             | Self::RedisPing
             | Self::LimitAllowed
             | Self::ScriptAllowed
