@@ -118,6 +118,11 @@ impl Newest {
         self.last_us
     }
 
+    /// Whether the next entry does not fit beside these.
+    pub(super) const fn is_full(&self) -> bool {
+        self.len as usize == STAGED
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.len as usize
     }

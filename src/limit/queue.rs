@@ -343,7 +343,8 @@ impl Queue {
 
     /// Reads a word of each line of the cache that the next request will.
     pub(super) fn prefetch(&self) -> u64 {
-        self.sum ^ self.newest.len() as u64 ^ self.chunks_bytes as u64
+        let back = self.chunks.back().filter(|_| self.newest.is_full());
+        self.sum ^ self.chunks_bytes as u64 ^ back.map_or(0, |chunk| chunk.sum())
     }
 
     /// What the queue costs in memory, with all that it holds.
