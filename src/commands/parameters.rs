@@ -7,7 +7,7 @@
 use super::host::Host;
 use super::service::Service;
 use crate::protocol::parse_i64;
-use crate::size::Bytes;
+use crate::size::{Bytes, BytesMax, ParseBytesMaxError};
 use crate::time::Duration;
 
 /// One parameter: its name, how it reads now, and what may be written.
@@ -46,6 +46,8 @@ pub(super) enum Write {
         set: fn(&Service, i64),
     },
     Memory(fn(&Service, u64)),
+    /// What something may have at most.
+    MemoryMax(fn(&Service, BytesMax)),
     Span(fn(&Service, Duration)),
     Switch(fn(&Service, bool)),
     OneOf {
@@ -85,6 +87,14 @@ impl Parameter {
                 let bytes = text(word).and_then(|text| text.parse::<Bytes>().ok());
                 let bytes = bytes.ok_or("argument must be a memory value")?.as_u64();
                 Ok(Box::new(move |service| set(service, bytes)))
+            }
+            Write::MemoryMax(set) => {
+                let text = text(word).ok_or("argument must be a memory value")?;
+                let max: BytesMax = text.parse().map_err(|error| match error {
+                    ParseBytesMaxError::Bytes(_) => "argument must be a memory value".to_owned(),
+                    ParseBytesMaxError::Zero => error.to_string(),
+                })?;
+                Ok(Box::new(move |service| set(service, max)))
             }
             Write::Span(set) => {
                 let span = Duration::parse(word).map_err(|error| error.to_string())?;

@@ -206,6 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn bound_that_lets_nothing_through_is_refused() {
+        let rows = [
+            (
+                "server: {output_bytes_max: 0kb}",
+                "my.yaml:1:28: server.output_bytes_max: it cannot be `0kb`, \
+                 expected at least 1 byte, for nothing fits into none (the default is `64mb`)",
+            ),
+            (
+                "limits: {log_entries_max: 255}",
+                "my.yaml:1:27: limits.log_entries_max: it cannot be `255`, \
+                 expected a whole number from 256 to 4294967295 (the default is `65536`)",
+            ),
+        ];
+        for (document, complaint) in rows {
+            assert_eq!(load(document, &[], &[]).expect_err(document), complaint);
+        }
+    }
+
+    #[test]
     fn broken_yaml_is_told_the_place() {
         let complaint = load("server:\n  port: [1\n", &[], &[]).expect_err("a bracket is open");
         assert!(complaint.starts_with("my.yaml:"), "{complaint}");
