@@ -177,7 +177,7 @@ mod tests {
             (
                 "log: {level: loud}\n",
                 "my.yaml:1:14: log.level: it cannot be `loud`, expected one of `error`, `warn`, \
-                 `info`, `debug`, `trace` (the default is `info`)",
+                 `info`, `debug` (the default is `info`)",
             ),
             (
                 "server:\n  idle_timeout: 300\n",

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::peer::PeerState;
 use super::process::{self, Process};
@@ -117,6 +117,7 @@ impl Hub {
     }
 
     pub(super) fn admit(&self, id: u64, peer: Arc<PeerState>) {
+        debug!(connection = id, address = %peer.address, "a connection began");
         self.peers.insert(id, peer);
     }
 
@@ -124,6 +125,8 @@ impl Hub {
         let mut past = self.past.lock();
         if let Some((_, peer)) = self.peers.remove(&id) {
             past.add(&peer);
+            drop(past);
+            debug!(connection = id, address = %peer.address, "a connection ended");
         }
     }
 
