@@ -42,7 +42,7 @@ const POLICY: Write = Write::OneOf {
     },
 };
 
-const PASSWORD: Write = Write::Text(|service, password| {
+const PASSWORD: Write = Write::Secret(|service, password| {
     password.clone_into(&mut service.runtime().password.write());
 });
 

@@ -54,7 +54,8 @@ pub(super) enum Write {
         names: fn() -> Vec<&'static str>,
         set: fn(&Service, &str),
     },
-    Text(fn(&Service, &str)),
+    /// Text that only who asks for it may see.
+    Secret(fn(&Service, &str)),
 }
 
 /// A value that was read and fits, ready to be written.
@@ -67,6 +68,10 @@ impl Parameter {
     /// Nothing can ever be written.
     pub(super) fn is_settled(&self) -> bool {
         matches!(self.write, Write::Never)
+    }
+
+    pub(super) fn is_secret(&self) -> bool {
+        matches!(self.write, Write::Secret(_))
     }
 
     /// Reads a value. The complaint is a fragment, in Redis's words where Redis has any.
@@ -112,7 +117,7 @@ impl Parameter {
                 })?;
                 Ok(Box::new(move |service| set(service, name)))
             }
-            Write::Text(set) => {
+            Write::Secret(set) => {
                 let text = text(word).ok_or("argument must be UTF-8 text")?;
                 Ok(Box::new(move |service| set(service, text)))
             }
