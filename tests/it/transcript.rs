@@ -217,7 +217,6 @@ impl Section {
 
 /// What comes before the echo of a word that no transcript says: a reply that none expected.
 fn unread(connection: &mut Connection) -> Option<Vec<String>> {
-    // REPLY OFF must not swallow the echo, nor SKIP; QUIT and a closed connection have none.
     let got = connection.ask(&[b"ECHO", b"end of the section"]);
     (got != ["\"end of the section\""]).then_some(got)
 }
