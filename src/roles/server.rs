@@ -52,7 +52,8 @@ impl Prepared {
     }
 }
 
-/// Serves until the process is told to stop.
+/// Serves until the process is told to stop. Told so twice it does not wait for its clients, and
+/// fails.
 pub(crate) fn serve(
     settings: &Settings,
     file: Option<&Path>,
@@ -64,15 +65,21 @@ pub(crate) fn serve(
     let prepared = prepare(settings, file, listener, Clock::system())?;
     control_thread()?.block_on(async {
         // Before anybody is told that we are there: who knows us may want us to stop.
-        let signals = server::Signals::listen().context("hear signals")?;
+        let mut signals = server::Signals::listen().context("hear signals")?;
         welcome::tell(settings, &prepared.hub);
         let stopper = Arc::clone(&prepared.hub);
         tokio::spawn(async move {
             let signal = signals.heard().await;
             info!(signal, "asked to stop");
             stopper.stop();
+            let signal = signals.heard().await;
+            info!(signal, "asked again to stop");
+            stopper.hurry();
         });
-        prepared.run().await
+        let hub = Arc::clone(&prepared.hub);
+        prepared.run().await?;
+        anyhow::ensure!(!hub.is_hurrying(), "asked twice to stop, so not all was finished");
+        Ok(())
     })
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct Hub {
     meter: RateMeter,
     draining: AtomicBool,
     stop: Notify,
+    hurry: Notify,
+    hurrying: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,6 +90,8 @@ impl Hub {
             meter: RateMeter::default(),
             draining: AtomicBool::default(),
             stop: Notify::new(),
+            hurry: Notify::new(),
+            hurrying: AtomicBool::default(),
         }
     }
 
@@ -198,6 +202,21 @@ impl Hub {
     pub(crate) fn stop(&self) {
         self.readiness.store(Readiness::Draining as u8, Ordering::Relaxed);
         self.stop.notify_one();
+    }
+
+    /// Resolves once somebody cannot wait for the server to stop in order.
+    pub(super) async fn hurried(&self) {
+        self.hurry.notified().await;
+    }
+
+    /// Asks the server, which is stopping, to stop at once.
+    pub(crate) fn hurry(&self) {
+        self.hurrying.store(true, Ordering::Relaxed);
+        self.hurry.notify_one();
+    }
+
+    pub(crate) fn is_hurrying(&self) -> bool {
+        self.hurrying.load(Ordering::Relaxed)
     }
 
     /// From here on clients are accepted; does not undo a stop.
