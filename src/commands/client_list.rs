@@ -49,8 +49,9 @@ pub(super) fn peers(call: &Call<'_, '_>) -> Vec<Peer> {
 /// CLIENT INFO
 pub(super) fn this(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let mut lines = Vec::new();
-    for peer in peers(call).iter().filter(|peer| peer.session.id == call.session.id) {
-        line(peer, call.service.table(), &mut lines);
+    if let Some(mut peer) = call.host.peer(call.session.id) {
+        peer.session = call.session.clone();
+        line(&peer, call.service.table(), &mut lines);
     }
     reply.verbatim(&lines);
     Ok(Outcome::Reply)

@@ -63,10 +63,22 @@ pub(crate) struct Peer {
     pub(crate) output_bytes: usize,
 }
 
+/// All connections taken together.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Crowd {
+    pub(crate) connections: usize,
+    /// The most that one of them holds: bytes of a torn request, and of replies not yet taken.
+    pub(crate) input_bytes_max: usize,
+    pub(crate) output_bytes_max: usize,
+}
+
 pub(crate) trait Host {
     fn facts(&self) -> Facts;
     /// Every connection, by ascending number.
     fn peers(&self) -> Vec<Peer>;
+    /// One connection; `None` where it has gone.
+    fn peer(&self, id: u64) -> Option<Peer>;
+    fn crowd(&self) -> Crowd;
     /// `host:port` of a connection's other end; empty where it has gone.
     fn peer_address(&self, id: u64) -> String;
     /// Ends a connection after what it was being sent. Returns whether it was there.

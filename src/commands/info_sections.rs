@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::call::Call;
 use super::connection::REDIS_VERSION;
+use super::host::Crowd;
 use super::tally::{BUCKET_BOUNDS_NS, CommandCounts};
 use crate::time::Timestamp;
 
@@ -55,20 +56,17 @@ pub(super) fn server(call: &Call<'_, '_>, out: &mut String) {
 }
 
 pub(super) fn clients(call: &Call<'_, '_>, out: &mut String) {
-    let peers = call.host.peers();
-    let input_max = peers.iter().map(|peer| peer.input_bytes).max().unwrap_or(0);
-    let output_max = peers.iter().map(|peer| peer.output_bytes).max().unwrap_or(0);
+    let Crowd { connections, input_bytes_max, output_bytes_max } = call.host.crowd();
     lines!(
         out,
-        "connected_clients:{}\n\
+        "connected_clients:{connections}\n\
          cluster_connections:0\n\
          maxclients:{}\n\
-         client_recent_max_input_buffer:{input_max}\n\
-         client_recent_max_output_buffer:{output_max}\n\
+         client_recent_max_input_buffer:{input_bytes_max}\n\
+         client_recent_max_output_buffer:{output_bytes_max}\n\
          blocked_clients:0\n\
          tracking_clients:0\n\
          clients_in_timeout_table:0\n",
-        peers.len(),
         call.service.runtime().connections_max(),
     );
 }

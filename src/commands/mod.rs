@@ -47,7 +47,7 @@ mod throttle;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
-pub(crate) use host::{Facts, Host, Peer, Rates};
+pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;

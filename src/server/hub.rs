@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::RateMeter;
-use crate::commands::{Facts, Host, Peer, Rates, Service};
+use crate::commands::{Crowd, Facts, Host, Peer, Rates, Service};
 use crate::time::Clock;
 
 /// Facts that are settled when the server starts.
@@ -306,6 +306,21 @@ impl Host for Hub {
         let mut peers: Vec<Peer> = self.peers.iter().map(|peer| peer.show(now)).collect();
         peers.sort_unstable_by_key(|peer| peer.session.id);
         peers
+    }
+
+    fn peer(&self, id: u64) -> Option<Peer> {
+        self.peers.get(&id).map(|peer| peer.show(self.clock.now()))
+    }
+
+    fn crowd(&self) -> Crowd {
+        self.peers.iter().fold(Crowd::default(), |crowd, peer| {
+            let (torn_bytes, unsent_bytes) = peer.held();
+            Crowd {
+                connections: crowd.connections + 1,
+                input_bytes_max: crowd.input_bytes_max.max(torn_bytes),
+                output_bytes_max: crowd.output_bytes_max.max(unsent_bytes),
+            }
+        })
     }
 
     fn peer_address(&self, id: u64) -> String {

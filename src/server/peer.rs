@@ -90,6 +90,11 @@ impl PeerState {
         self.unsent_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Bytes of a torn request, and of replies not yet taken.
+    pub(super) fn held(&self) -> (usize, usize) {
+        (self.torn_bytes.load(Ordering::Relaxed), self.unsent_bytes.load(Ordering::Relaxed))
+    }
+
     pub(super) fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }
@@ -116,6 +121,7 @@ impl PeerState {
     pub(super) fn show(&self, now: Timestamp) -> Peer {
         let mut session = self.session.lock().clone();
         session.last_command = self.last_command.load(Ordering::Relaxed) as u16;
+        let (input_bytes, output_bytes) = self.held();
         Peer {
             session,
             address: self.address.to_string(),
@@ -123,8 +129,8 @@ impl PeerState {
             fd: self.fd,
             age_s: now.since(self.since).as_millis() / 1_000,
             idle_s: now.since(self.last_active()).as_millis() / 1_000,
-            input_bytes: self.torn_bytes.load(Ordering::Relaxed),
-            output_bytes: self.unsent_bytes.load(Ordering::Relaxed),
+            input_bytes,
+            output_bytes,
         }
     }
 }
