@@ -153,10 +153,12 @@ pub(super) fn persistence(call: &Call<'_, '_>, out: &mut String) {
 }
 
 pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
-    let (facts, stats) = (call.host.facts(), call.service.engine().stats());
-    let calls: u64 = call.service.command_counts().iter().map(|counts| counts.calls).sum();
-    let errors: u64 = call.service.error_counts().values().sum();
-    let before = call.service.forgotten();
+    let (facts, baseline) = (call.host.facts(), call.service.baseline());
+    let stats = baseline.stats_since(&call.service.engine().stats());
+    let counts = baseline.entries_since(call.service.entry_counts());
+    let calls: u64 = counts.iter().map(|counts| counts.calls).sum();
+    let errors: u64 = baseline.errors_since(call.service.error_counts()).values().sum();
+    let before = baseline.facts;
     let kilobytes = |bytes: u64| bytes as f64 / 1_024.0;
     lines!(
         out,
@@ -253,12 +255,13 @@ pub(super) fn command_stats(call: &Call<'_, '_>, out: &mut String) {
 fn counted<'c>(call: &Call<'c, '_>) -> impl Iterator<Item = (&'c str, CommandCounts)> {
     let entries = call.service.table().entries();
     let counted = entries.iter().map(|entry| entry.name.as_str());
-    let counted = counted.zip(call.service.entry_counts());
+    let counts = call.service.baseline().entries_since(call.service.entry_counts());
+    let counted = counted.zip(counts);
     counted.filter(|(_, counts)| counts.calls + counts.rejected + counts.failed > 0)
 }
 
 pub(super) fn error_stats(call: &Call<'_, '_>, out: &mut String) {
-    for (code, count) in call.service.error_counts() {
+    for (code, count) in call.service.baseline().errors_since(call.service.error_counts()) {
         lines!(out, "errorstat_{code}:count={count}\n");
     }
 }
@@ -297,7 +300,7 @@ pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
 
 pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
-    let stats = engine.stats();
+    let stats = call.service.baseline().stats_since(&engine.stats());
     lines!(
         out,
         "version:{VERSION}\n\

@@ -122,7 +122,7 @@ fn histogram(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let table = call.service.table();
     let named: Vec<u16> = call.args.skip(2).iter().filter_map(|name| table.named(name)).collect();
     let all = call.args.len() == 2;
-    let counts = call.service.entry_counts();
+    let counts = call.service.baseline().entries_since(call.service.entry_counts());
     let is_asked = |number: u16| all || named.contains(&number) || is_below(table, &named, number);
     let shown: Vec<(&Entry, &CommandCounts)> = (0..)
         .zip(table.entries().iter().zip(&counts))

@@ -5,6 +5,7 @@
 //! commands need of the outside they ask of a [`Host`].
 
 mod acl;
+mod baseline;
 mod call;
 mod client;
 mod client_kill;

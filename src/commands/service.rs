@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::baseline::Baseline;
 use super::host::{Facts, Host};
 use super::latency::Latency;
 use super::runtime::Runtime;
@@ -26,8 +27,7 @@ pub(crate) struct Service {
     latency: Mutex<Latency>,
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
-    /// The facts at the last CONFIG RESETSTAT.
-    forgotten: Mutex<Facts>,
+    baseline: Mutex<Baseline>,
 }
 
 impl Service {
@@ -41,7 +41,7 @@ impl Service {
             latency: Mutex::default(),
             tallies: Mutex::default(),
             started: now,
-            forgotten: Mutex::default(),
+            baseline: Mutex::default(),
         }
     }
 
@@ -61,8 +61,9 @@ impl Service {
         self.started
     }
 
-    pub(super) fn forgotten(&self) -> Facts {
-        self.forgotten.lock().clone()
+    /// What had been counted at the last CONFIG RESETSTAT.
+    pub(super) fn baseline(&self) -> Baseline {
+        self.baseline.lock().clone()
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {
@@ -113,13 +114,14 @@ impl Service {
         sums
     }
 
-    /// CONFIG RESETSTAT. What the edge counts goes on; INFO leaves out what was before.
+    /// CONFIG RESETSTAT. All counting goes on; INFO leaves out what was before.
     pub(super) fn reset_stats(&self, facts: Facts) {
-        *self.forgotten.lock() = facts;
-        self.engine.reset_stats();
-        for tally in self.tallies.lock().iter() {
-            tally.reset();
-        }
+        *self.baseline.lock() = Baseline {
+            facts,
+            stats: self.engine.stats(),
+            entries: self.entry_counts(),
+            errors: self.error_counts(),
+        };
     }
 
     /// Whether this connection needs no password, or has given it.

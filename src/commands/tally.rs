@@ -2,6 +2,8 @@
 //!
 //! Nothing here is shared between writers, so counting is a plain load and store on the
 //! thread's own cache lines. Sums over the workers are made when INFO or a scrape asks.
+//!
+//! Invariant: nothing here goes down. CONFIG RESETSTAT keeps what was counted (`baseline.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,16 +81,20 @@ impl Tally {
             *sums.entry(code.clone()).or_default() += count;
         }
     }
-
-    pub(super) fn reset(&self) {
-        for command in &self.commands {
-            command.reset();
-        }
-        self.errors.lock().clear();
-    }
 }
 
 impl CommandCounts {
+    /// What was counted after `before`.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(before.calls),
+            nanos: self.nanos.saturating_sub(before.nanos),
+            rejected: self.rejected.saturating_sub(before.rejected),
+            failed: self.failed.saturating_sub(before.failed),
+            buckets: std::array::from_fn(|at| self.buckets[at].saturating_sub(before.buckets[at])),
+        }
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.nanos += other.nanos;
@@ -125,13 +131,6 @@ impl CommandTally {
         sum.nanos += self.nanos.load(Ordering::Relaxed);
         for (sum, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.load(Ordering::Relaxed);
-        }
-    }
-
-    fn reset(&self) {
-        let counters = [&self.succeeded, &self.failed, &self.rejected, &self.nanos];
-        for counter in counters.into_iter().chain(&self.buckets) {
-            counter.store(0, Ordering::Relaxed);
         }
     }
 }

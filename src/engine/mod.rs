@@ -290,10 +290,4 @@ impl Engine {
         }
         stats
     }
-
-    pub(crate) fn reset_stats(&self) {
-        for shard in &self.shards {
-            shard.lock().counts = shard::Counts::default();
-        }
-    }
 }

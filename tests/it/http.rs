@@ -39,6 +39,24 @@ fn metrics(tollgate: &Tollgate) -> Page {
 }
 
 #[test]
+fn metrics_never_go_back_at_a_reset_of_the_statistics() {
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    for words in ["RL.LIMIT a 1 1m", "RL.LIMIT a 1 1m", "NOSUCH", "CONFIG RESETSTAT", "PING"] {
+        connection.line(words);
+    }
+    let info = connection.line("INFO everything");
+    assert!(info.contains("decisions_denied:0") && !info.contains("cmdstat_rl.limit"), "{info}");
+    let page = metrics(&tollgate);
+    let rows = ["tollgate_checks_total{outcome=\"denied\"}", "tollgate_errors_total{code=\"ERR\"}"];
+    for series in rows {
+        assert!((page.value(series) - 1.0).abs() < f64::EPSILON, "{series}");
+    }
+    let series = "tollgate_commands_total{command=\"RL.LIMIT\",outcome=\"ok\"}";
+    assert!((page.value(series) - 2.0).abs() < f64::EPSILON, "{series}");
+}
+
+#[test]
 fn metrics_tell_what_was_asked_and_answered() {
     let tollgate = Tollgate::start(&["--set", "engine.memory_max=64mb"]);
     let mut connection = tollgate.connect();
