@@ -32,6 +32,11 @@ test-none: ## Tests of the crate without features
 test-default: ## Tests of the program as it is built by default
 	$(CARGO) test --locked
 
+.PHONY: fuzz
+fuzz: ## Random requests against the scanner for a minute; needs cargo-fuzz
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is missing: cargo install cargo-fuzz --locked" >&2; exit 1; }
+	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run scan --sanitizer none -- -max_total_time=60 -dict=fuzz/resp.dict
+
 .PHONY: doc
 doc: ## The documentation, private things included, without a warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items

@@ -30,7 +30,7 @@ pub(crate) struct Options {
     pub(crate) protected_mode: bool,
     /// Clients at one time; more are told so and closed.
     pub(crate) connections_max: NonZeroUsize,
-    /// A client silent for this long is closed; zero waits for ever.
+    /// A client silent for this long, in either direction, is closed; zero waits for ever.
     pub(crate) idle_timeout: Duration,
     /// Period of TCP keepalive; zero turns it off.
     pub(crate) keepalive: Duration,
@@ -46,9 +46,9 @@ pub(crate) struct Options {
     pub(crate) bulk_bytes_max: BytesMax,
     /// Bytes of a request typed as a line, and of the head of any other.
     pub(crate) inline_bytes_max: BytesMax,
-    /// Requests of one client answered in one turn; the rest wait for the next.
+    /// Requests of one client answered in one turn; then the other clients have theirs.
     pub(crate) pipeline_max: NonZeroUsize,
-    /// Replies that a slow reader may pile up before it is closed.
+    /// Replies that a slow reader may pile up beyond the one being sent before it is closed.
     pub(crate) output_bytes_max: BytesMax,
     /// How long a shutdown waits for replies under way.
     pub(crate) drain_timeout: Duration,
