@@ -94,7 +94,7 @@ Settings:
   tollgate --set engine.memory_max=512mb    any setting by its name
 
 Signals: SIGTERM or SIGINT finishes what was begun and ends with 0; a second one ends what is
-left at once, and with 1.
+left at once, and with 1 if anything was.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad input; of check also 3, denied.";
 

@@ -15,7 +15,7 @@ use crate::commands::{Initial, Runtime, Service, ThrottleRounding};
 use crate::config::Settings;
 use crate::engine::Engine;
 use crate::protocol::Limits;
-use crate::server::{self, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
+use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
 use crate::telemetry;
 use crate::time::Clock;
@@ -40,7 +40,7 @@ struct Prepared {
 
 impl Prepared {
     /// Runs until somebody stops the hub. HTTP is there first and goes last.
-    async fn run(self) -> anyhow::Result<()> {
+    async fn run(self) -> anyhow::Result<Ending> {
         let Self { hub, plan, http } = self;
         let http = http.map(|socket| Http::start(socket, Arc::clone(&hub))).transpose();
         let http = http.context("start the HTTP port")?;
@@ -76,9 +76,8 @@ pub(crate) fn serve(
             info!(signal, "asked again to stop");
             stopper.hurry();
         });
-        let hub = Arc::clone(&prepared.hub);
-        prepared.run().await?;
-        anyhow::ensure!(!hub.is_hurrying(), "asked twice to stop, so not all was finished");
+        let ending = prepared.run().await?;
+        anyhow::ensure!(ending == Ending::InOrder, "asked twice to stop, not all was finished");
         Ok(())
     })
 }
@@ -102,7 +101,7 @@ pub(crate) fn start(
 #[derive(Debug)]
 pub(crate) struct Handle {
     hub: Arc<Hub>,
-    thread: Option<std::thread::JoinHandle<anyhow::Result<()>>>,
+    thread: Option<std::thread::JoinHandle<anyhow::Result<Ending>>>,
 }
 
 impl Handle {

@@ -52,7 +52,6 @@ pub(crate) struct Hub {
     draining: AtomicBool,
     stop: Notify,
     hurry: Notify,
-    hurrying: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,7 +90,6 @@ impl Hub {
             draining: AtomicBool::default(),
             stop: Notify::new(),
             hurry: Notify::new(),
-            hurrying: AtomicBool::default(),
         }
     }
 
@@ -211,12 +209,7 @@ impl Hub {
 
     /// Asks the server, which is stopping, to stop at once.
     pub(crate) fn hurry(&self) {
-        self.hurrying.store(true, Ordering::Relaxed);
         self.hurry.notify_one();
-    }
-
-    pub(crate) fn is_hurrying(&self) -> bool {
-        self.hurrying.load(Ordering::Relaxed)
     }
 
     /// From here on clients are accepted; does not undo a stop.

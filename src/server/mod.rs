@@ -45,8 +45,17 @@ pub(crate) struct Plan {
     pub(crate) drain_timeout: Duration,
 }
 
+/// How a server came to its end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ending {
+    /// What was begun is finished, or had the time for it.
+    InOrder,
+    /// Connections were ended at once, because somebody could not wait.
+    Hurried,
+}
+
 /// Serves until asked to stop, on the calling thread's runtime and the workers' own.
-pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<(), Error> {
+pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
     let workers = Arc::new(Workers::start(&hub, &plan.manner)?);
     let mut accepting = JoinSet::new();
     for socket in plan.sockets {
@@ -59,16 +68,16 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<(), Error> {
     hub.stopped().await;
     info!(connections = hub.connected(), "stopping: finishing what has begun");
     accepting.shutdown().await;
-    drain(&hub, plan.drain_timeout).await;
+    let ending = drain(&hub, plan.drain_timeout).await;
     house.abort();
     if let Some(workers) = Arc::into_inner(workers) {
         workers.join();
     }
     info!("stopped");
-    Ok(())
+    Ok(ending)
 }
 
-async fn drain(hub: &Hub, timeout: Duration) {
+async fn drain(hub: &Hub, timeout: Duration) -> Ending {
     /// How often the remaining connections are counted.
     const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
     hub.drain();
@@ -78,14 +87,16 @@ async fn drain(hub: &Hub, timeout: Duration) {
         }
     };
     tokio::select! {
-        () = done => {}
+        () = done => Ending::InOrder,
         () = tokio::time::sleep(timeout.as_std()) => {
             let connections = hub.kill_all();
             warn!(connections, "ended connections that did not finish in time");
+            Ending::InOrder
         }
         () = hub.hurried() => {
             let connections = hub.kill_all();
             warn!(connections, "asked again to stop: ended connections at once");
+            if connections > 0 { Ending::Hurried } else { Ending::InOrder }
         }
     }
 }
