@@ -263,3 +263,50 @@ fn raise_descriptor_limit(connections_max: usize) {
         tracing::warn!(descriptors, connections_max, "fewer file descriptors than connections");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+    use crate::config::Flag;
+
+    fn flag(path: &str, value: &str) -> Flag {
+        Flag { name: path.into(), path: path.into(), value: value.into() }
+    }
+
+    fn ask(port: u16, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        stream.write_all(bytes).expect("it takes this");
+        stream.shutdown(std::net::Shutdown::Write).expect("a socket option");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it ends in order");
+        reply
+    }
+
+    #[test]
+    fn panic_ends_its_own_connection_and_leaks_nothing_to_the_next() {
+        let flags = [
+            flag("server.port", "0"),
+            flag("server.http.enabled", "false"),
+            flag("server.workers", "1"),
+        ];
+        let settings = Settings::load(None, [], &flags).expect("the flags are right");
+        let handle = start(&settings, None, Clock::system()).expect("a free port");
+        let port = handle.port();
+        // Whole in one read, and torn between two: the buffers are others.
+        assert_eq!(ask(port, b"PING\r\nPANIC\r\nPING\r\n"), "");
+        let mut torn = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        torn.write_all(b"*1\r\n$4\r\nPI").expect("it takes this");
+        assert_eq!(ask(port, b"PING\r\n"), "+PONG\r\n");
+        torn.write_all(b"NG\r\n*1\r\n$5\r\nPANIC\r\n").expect("it takes this");
+        let mut rest = Vec::new();
+        // The panicking connection ends in any way.
+        drop(torn.read_to_end(&mut rest));
+        for _ in 0..3 {
+            assert_eq!(ask(port, b"ECHO mine\r\n"), "$4\r\nmine\r\n");
+        }
+        handle.stop().expect("it stops in order");
+    }
+}
