@@ -137,7 +137,13 @@ impl Hub {
 
     pub(super) fn count_unread(&self, connection: u64, unsent_bytes: usize) {
         self.unread.fetch_add(1, Ordering::Relaxed);
-        warn!(connection, unsent_bytes, "closed a connection that does not read its replies");
+        let output_bytes_max = self.output_bytes_max();
+        warn!(
+            connection,
+            unsent_bytes,
+            output_bytes_max,
+            "closed a connection that left more replies unread than server.output_bytes_max"
+        );
     }
 
     /// Ends the connections that have been silent for longer than the idle time.

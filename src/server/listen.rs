@@ -36,14 +36,14 @@ const HTTP_BACKLOG: u32 = 128;
 /// Why the server cannot listen; the text is for the person who started it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("cannot resolve the address {address}: {source}")]
+    #[error("cannot resolve the address {address}")]
     Resolve { address: String, source: io::Error },
     #[error(
         "cannot listen on {address}: another program is listening there already; choose another \
          port with {flag}, or stop that program"
     )]
     InUse { address: SocketAddr, flag: &'static str },
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
