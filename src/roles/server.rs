@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::protocol::Limits;
 use crate::server::{self, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
-use crate::telemetry;
+use crate::telemetry::{self, Events};
 use crate::time::Clock;
 
 /// Of the memory there is, this part (in quarters) is taken for keys and values by default.
@@ -58,10 +58,11 @@ pub(crate) fn serve(
     file: Option<&Path>,
     listener: Listener,
 ) -> anyhow::Result<()> {
-    telemetry::start_logging(&settings.log);
-    telemetry::log_panics();
+    let events = Events::new();
+    telemetry::start_logging(&settings.log, &events);
+    telemetry::log_panics(&events);
     raise_descriptor_limit(settings.server.connections_max.get());
-    let prepared = prepare(settings, file, listener, Clock::system())?;
+    let prepared = prepare(settings, file, listener, Clock::system(), events)?;
     control_thread()?.block_on(async {
         // Before anybody is told that we are there: who knows us may want us to stop.
         let signals = server::Signals::listen().context("hear signals")?;
@@ -82,7 +83,7 @@ pub(crate) fn start(
     file: Option<&Path>,
     clock: Clock,
 ) -> anyhow::Result<Handle> {
-    let prepared = prepare(settings, file, Listener::Commands, clock)?;
+    let prepared = prepare(settings, file, Listener::Commands, clock, Events::new())?;
     let runtime = control_thread()?;
     let stopper = Arc::clone(&prepared.hub);
     let thread = std::thread::Builder::new()
@@ -127,6 +128,7 @@ fn prepare(
     file: Option<&Path>,
     listener: Listener,
     clock: Clock,
+    events: Events,
 ) -> anyhow::Result<Prepared> {
     let options = &settings.server;
     let hosts: Vec<String> = options.bind.iter().map(IpAddr::to_string).collect();
@@ -153,7 +155,7 @@ fn prepare(
         expiry_budget: settings.engine.expiry_budget,
     };
     let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
-    Ok(Prepared { hub: hub(settings, clock, identity)?, plan, http })
+    Ok(Prepared { hub: hub(settings, clock, identity, events)?, plan, http })
 }
 
 /// Left to us, the HTTP port follows the RESP port: a thousand above it, or free as it was.
@@ -173,7 +175,12 @@ fn control_thread() -> anyhow::Result<tokio::runtime::Runtime> {
     runtime.context("start the control thread")
 }
 
-fn hub(settings: &Settings, clock: Clock, identity: Identity) -> anyhow::Result<Arc<Hub>> {
+fn hub(
+    settings: &Settings,
+    clock: Clock,
+    identity: Identity,
+    events: Events,
+) -> anyhow::Result<Arc<Hub>> {
     let engine = Engine::new(settings.engine.shards.number(), seed()?);
     engine.set_memory_max(match settings.engine.memory_max {
         OrAuto::Exactly(bytes) => bytes.as_usize(),
@@ -183,7 +190,7 @@ fn hub(settings: &Settings, clock: Clock, identity: Identity) -> anyhow::Result<
     engine.set_policy(settings.engine.memory_policy);
     let now = clock.now();
     let service = Arc::new(Service::new(engine, Runtime::new(initial(settings)), now));
-    Ok(Arc::new(Hub::new(service, clock, identity)))
+    Ok(Arc::new(Hub::new(service, clock, identity, events)))
 }
 
 fn initial(settings: &Settings) -> Initial {

@@ -16,6 +16,7 @@ use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::RateMeter;
 use crate::commands::{Facts, Host, Peer, Rates, Service};
+use crate::telemetry::Events;
 use crate::time::Clock;
 
 /// Facts that are settled when the server starts.
@@ -49,6 +50,7 @@ pub(crate) struct Hub {
     clock_gap_us: AtomicI64,
     readiness: AtomicU8,
     meter: RateMeter,
+    events: Events,
     draining: AtomicBool,
     stop: Notify,
 }
@@ -70,7 +72,12 @@ pub(crate) enum Readiness {
 }
 
 impl Hub {
-    pub(crate) fn new(service: Arc<Service>, clock: Clock, identity: Identity) -> Self {
+    pub(crate) fn new(
+        service: Arc<Service>,
+        clock: Clock,
+        identity: Identity,
+        events: Events,
+    ) -> Self {
         Self {
             service,
             clock,
@@ -86,6 +93,7 @@ impl Hub {
             clock_gap_us: AtomicI64::default(),
             readiness: AtomicU8::new(Readiness::Starting as u8),
             meter: RateMeter::default(),
+            events,
             draining: AtomicBool::default(),
             stop: Notify::new(),
         }
@@ -101,6 +109,10 @@ impl Hub {
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     pub(super) fn output_bytes_max(&self) -> usize {
