@@ -93,6 +93,9 @@ Settings:
   TOLLGATE_SERVER_PORT=7000 tollgate        the environment lies between the two
   tollgate --set engine.memory_max=512mb    any setting by its name
 
+Signals: SIGTERM or SIGINT finishes what was begun and ends with 0; a second one ends what is
+left at once, and with 1.
+
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad input; of check also 3, denied.";
 
 /// Runs the program on the arguments of this process.

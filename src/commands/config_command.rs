@@ -30,6 +30,11 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     handler: Handler::Parent,
 }];
 
+/// Whether CONFIG SET takes a secret for the value of this name.
+pub(super) fn is_secret(name: &[u8]) -> bool {
+    row(name).is_some_and(Parameter::is_secret)
+}
+
 fn row(name: &[u8]) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.name.as_bytes().eq_ignore_ascii_case(name))
 }

@@ -2,10 +2,9 @@
 //!
 //! Defaults stand in `config/tollgate.yaml` and nowhere else.
 
-use std::num::NonZeroUsize;
-
 use serde::{Deserialize, Serialize};
 
+use crate::limit::LOG_ENTRIES_MAX_LOWEST;
 use crate::time::Duration;
 
 /// The section `limits`.
@@ -13,9 +12,40 @@ use crate::time::Duration;
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitOptions {
     /// Entries that the log of one key may hold before its oldest half is rounded and merged.
-    pub(crate) log_entries_max: NonZeroUsize,
+    pub(crate) log_entries_max: LogEntries,
     /// Whose way of rounding CL.THROTTLE follows.
     pub(crate) throttle_rounding: ThrottleRounding,
+}
+
+/// Entries of one log: [`LogEntries::MIN`] to [`LogEntries::MAX`].
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(try_from = "i64", into = "u32")]
+pub(crate) struct LogEntries(u32);
+
+impl LogEntries {
+    /// A log of fewer cannot be made coarse.
+    pub(crate) const MIN: u32 = LOG_ENTRIES_MAX_LOWEST;
+    pub(crate) const MAX: u32 = u32::MAX;
+
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for LogEntries {
+    type Error = String;
+
+    fn try_from(count: i64) -> Result<Self, String> {
+        let (min, max) = (Self::MIN, Self::MAX);
+        let fitting = u32::try_from(count).ok().filter(|count| *count >= min);
+        fitting.map(Self).ok_or_else(|| format!("expected a whole number from {min} to {max}"))
+    }
+}
+
+impl From<LogEntries> for u32 {
+    fn from(entries: LogEntries) -> Self {
+        entries.0
+    }
 }
 
 /// How CL.THROTTLE turns a wait into whole seconds.

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::options::LogEntries;
 use super::parameters::{Parameter, Place, Write};
 use super::service::Service;
 use crate::engine::{DATABASES, MemoryPolicy};
@@ -41,7 +42,7 @@ const POLICY: Write = Write::OneOf {
     },
 };
 
-const PASSWORD: Write = Write::Text(|service, password| {
+const PASSWORD: Write = Write::Secret(|service, password| {
     password.clone_into(&mut service.runtime().password.write());
 });
 
@@ -116,14 +117,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     row(
         "engine.key_bytes_max",
         |place| size(place.service.runtime().key_bytes_max()),
-        Write::Memory(|service, n| service.runtime().key_bytes_max.store(n as usize, Relaxed)),
+        Write::MemoryMax(|service, max| {
+            service.runtime().key_bytes_max.store(max.as_usize(), Relaxed);
+        }),
     ),
     row("engine.memory_max", |place| size(place.service.engine().memory_max()), MEMORY),
     row("engine.memory_policy", |place| place.service.engine().policy().name().into(), POLICY),
     row(
         "engine.value_bytes_max",
         |place| size(place.service.runtime().value_bytes_max()),
-        Write::Memory(|service, n| service.runtime().value_bytes_max.store(n as usize, Relaxed)),
+        Write::MemoryMax(|service, max| {
+            service.runtime().value_bytes_max.store(max.as_usize(), Relaxed);
+        }),
     ),
     row(
         "latency.threshold",
@@ -134,8 +139,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "limits.log_entries_max",
         |place| place.service.runtime().log_entries_max().to_string(),
         Write::Whole {
-            min: 1,
-            max: u32::MAX as i64,
+            min: LogEntries::MIN as i64,
+            max: LogEntries::MAX as i64,
             set: |service, n| service.runtime().log_entries_max.store(n as u32, Relaxed),
         },
     ),
@@ -156,7 +161,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     row(
         "server.output_bytes_max",
         |place| size(place.service.runtime().output_bytes_max()),
-        Write::Memory(|service, n| service.runtime().output_bytes_max.store(n as usize, Relaxed)),
+        Write::MemoryMax(|service, max| {
+            service.runtime().output_bytes_max.store(max.as_usize(), Relaxed);
+        }),
     ),
     row(
         "server.password",

@@ -7,7 +7,7 @@
 use super::host::Host;
 use super::service::Service;
 use crate::protocol::parse_i64;
-use crate::size::Bytes;
+use crate::size::{Bytes, BytesMax, ParseBytesMaxError};
 use crate::time::Duration;
 
 /// One parameter: its name, how it reads now, and what may be written.
@@ -46,13 +46,16 @@ pub(super) enum Write {
         set: fn(&Service, i64),
     },
     Memory(fn(&Service, u64)),
+    /// What something may have at most.
+    MemoryMax(fn(&Service, BytesMax)),
     Span(fn(&Service, Duration)),
     Switch(fn(&Service, bool)),
     OneOf {
         names: fn() -> Vec<&'static str>,
         set: fn(&Service, &str),
     },
-    Text(fn(&Service, &str)),
+    /// Text that only who asks for it may see.
+    Secret(fn(&Service, &str)),
 }
 
 /// A value that was read and fits, ready to be written.
@@ -65,6 +68,10 @@ impl Parameter {
     /// Nothing can ever be written.
     pub(super) fn is_settled(&self) -> bool {
         matches!(self.write, Write::Never)
+    }
+
+    pub(super) fn is_secret(&self) -> bool {
+        matches!(self.write, Write::Secret(_))
     }
 
     /// Reads a value. The complaint is a fragment, in Redis's words where Redis has any.
@@ -86,6 +93,14 @@ impl Parameter {
                 let bytes = bytes.ok_or("argument must be a memory value")?.as_u64();
                 Ok(Box::new(move |service| set(service, bytes)))
             }
+            Write::MemoryMax(set) => {
+                let text = text(word).ok_or("argument must be a memory value")?;
+                let max: BytesMax = text.parse().map_err(|error| match error {
+                    ParseBytesMaxError::Bytes(_) => "argument must be a memory value".to_owned(),
+                    ParseBytesMaxError::Zero => error.to_string(),
+                })?;
+                Ok(Box::new(move |service| set(service, max)))
+            }
             Write::Span(set) => {
                 let span = Duration::parse(word).map_err(|error| error.to_string())?;
                 Ok(Box::new(move |service| set(service, span)))
@@ -102,7 +117,7 @@ impl Parameter {
                 })?;
                 Ok(Box::new(move |service| set(service, name)))
             }
-            Write::Text(set) => {
+            Write::Secret(set) => {
                 let text = text(word).ok_or("argument must be UTF-8 text")?;
                 Ok(Box::new(move |service| set(service, text)))
             }

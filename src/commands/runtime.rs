@@ -8,6 +8,8 @@ use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::options::LogEntries;
+use crate::size::BytesMax;
 use crate::time::Duration;
 
 /// Slower than this is what the slow log is for; a lower threshold asks for every command to be
@@ -40,10 +42,10 @@ pub(crate) struct Initial {
     pub(crate) protected: bool,
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
-    pub(crate) output_bytes_max: usize,
-    pub(crate) key_bytes_max: usize,
-    pub(crate) value_bytes_max: usize,
-    pub(crate) log_entries_max: u32,
+    pub(crate) output_bytes_max: BytesMax,
+    pub(crate) key_bytes_max: BytesMax,
+    pub(crate) value_bytes_max: BytesMax,
+    pub(crate) log_entries_max: LogEntries,
     pub(crate) dragonfly_rounding: bool,
     pub(crate) slowlog_threshold: Duration,
     pub(crate) slowlog_entries_max: usize,
@@ -57,10 +59,10 @@ impl Runtime {
             protected: initial.protected.into(),
             connections_max: initial.connections_max.into(),
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
-            output_bytes_max: initial.output_bytes_max.into(),
-            key_bytes_max: initial.key_bytes_max.into(),
-            value_bytes_max: initial.value_bytes_max.into(),
-            log_entries_max: initial.log_entries_max.into(),
+            output_bytes_max: initial.output_bytes_max.as_usize().into(),
+            key_bytes_max: initial.key_bytes_max.as_usize().into(),
+            value_bytes_max: initial.value_bytes_max.as_usize().into(),
+            log_entries_max: initial.log_entries_max.number().into(),
             dragonfly_rounding: initial.dragonfly_rounding.into(),
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),

@@ -1,8 +1,12 @@
 //! SLOWLOG: the latest commands that took longer than the threshold.
+//!
+//! A command is kept with its words, but a password among them never is: as in Redis,
+//! `(redacted)` stands in its place.
 
 use std::collections::VecDeque;
 
 use super::call::Call;
+use super::config_command;
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use crate::protocol::{Args, Error, Reply, parse_i64};
@@ -11,6 +15,9 @@ use crate::time::{Duration, Timestamp};
 /// Words kept of one command, and bytes of each: as Redis keeps them.
 const WORDS_MAX: usize = 32;
 const WORD_BYTES_MAX: usize = 128;
+
+/// What stands for a password and its user.
+const REDACTED: &[u8] = b"(redacted)";
 
 /// What SLOWLOG GET shows where no number is given.
 const SHOWN_DEFAULT: i64 = 10;
@@ -56,11 +63,32 @@ impl SlowLog {
 
 fn kept_words(args: Args<'_>) -> Vec<Box<[u8]>> {
     let kept = if args.len() > WORDS_MAX { WORDS_MAX - 1 } else { args.len() };
-    let mut words: Vec<Box<[u8]>> = args.iter().take(kept).map(kept_word).collect();
+    let mut words: Vec<Box<[u8]>> = (0..kept)
+        .map(|place| if is_secret(args, place) { REDACTED } else { word(args, place) })
+        .map(kept_word)
+        .collect();
     if args.len() > kept {
         words.push(format!("... ({} more arguments)", args.len() - kept).into_bytes().into());
     }
     words
+}
+
+fn word(args: Args<'_>, place: usize) -> &[u8] {
+    args.get(place).unwrap_or_default()
+}
+
+/// Whether AUTH, HELLO or CONFIG SET takes the word at this place for a secret; rather a word
+/// too many than one too few, where a request is wrong.
+fn is_secret(args: Args<'_>, place: usize) -> bool {
+    let is = |at: usize, name: &str| word(args, at).eq_ignore_ascii_case(name.as_bytes());
+    if is(0, "AUTH") {
+        return place >= 1;
+    }
+    if is(0, "HELLO") {
+        return place >= 3 && (is(place - 1, "AUTH") || place >= 4 && is(place - 2, "AUTH"));
+    }
+    let is_value = place >= 3 && place % 2 == 1;
+    is_value && is(0, "CONFIG") && is(1, "SET") && config_command::is_secret(word(args, place - 1))
 }
 
 fn kept_word(word: &[u8]) -> Box<[u8]> {

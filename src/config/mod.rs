@@ -177,7 +177,7 @@ mod tests {
             (
                 "log: {level: loud}\n",
                 "my.yaml:1:14: log.level: it cannot be `loud`, expected one of `error`, `warn`, \
-                 `info`, `debug`, `trace` (the default is `info`)",
+                 `info`, `debug` (the default is `info`)",
             ),
             (
                 "server:\n  idle_timeout: 300\n",
@@ -198,6 +198,25 @@ mod tests {
                 "log: 5\n",
                 "my.yaml:1:6: log: invalid type: integer `5`, \
                  expected a section with the keys format, level",
+            ),
+        ];
+        for (document, complaint) in rows {
+            assert_eq!(load(document, &[], &[]).expect_err(document), complaint);
+        }
+    }
+
+    #[test]
+    fn bound_that_lets_nothing_through_is_refused() {
+        let rows = [
+            (
+                "server: {output_bytes_max: 0kb}",
+                "my.yaml:1:28: server.output_bytes_max: it cannot be `0kb`, \
+                 expected at least 1 byte, for nothing fits into none (the default is `64mb`)",
+            ),
+            (
+                "limits: {log_entries_max: 255}",
+                "my.yaml:1:27: limits.log_entries_max: it cannot be `255`, \
+                 expected a whole number from 256 to 4294967295 (the default is `65536`)",
             ),
         ];
         for (document, complaint) in rows {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::size::{Bytes, OrAuto};
+use crate::size::{Bytes, BytesMax, OrAuto};
 use crate::time::Duration;
 
 /// The section `engine`.
@@ -16,9 +16,9 @@ pub(crate) struct Options {
     /// What to do at that bound.
     pub(crate) memory_policy: MemoryPolicy,
     /// Bytes of one key.
-    pub(crate) key_bytes_max: Bytes,
+    pub(crate) key_bytes_max: BytesMax,
     /// Bytes of one value.
-    pub(crate) value_bytes_max: Bytes,
+    pub(crate) value_bytes_max: BytesMax,
     /// Parts of the keyspace that work side by side.
     pub(crate) shards: Shards,
     /// How often expired keys are looked for.

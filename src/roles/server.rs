@@ -52,7 +52,8 @@ impl Prepared {
     }
 }
 
-/// Serves until the process is told to stop.
+/// Serves until the process is told to stop. Told so twice it does not wait for its clients, and
+/// fails.
 pub(crate) fn serve(
     settings: &Settings,
     file: Option<&Path>,
@@ -65,15 +66,21 @@ pub(crate) fn serve(
     let prepared = prepare(settings, file, listener, Clock::system(), events)?;
     control_thread()?.block_on(async {
         // Before anybody is told that we are there: who knows us may want us to stop.
-        let signals = server::Signals::listen().context("hear signals")?;
+        let mut signals = server::Signals::listen().context("hear signals")?;
         welcome::tell(settings, &prepared.hub);
         let stopper = Arc::clone(&prepared.hub);
         tokio::spawn(async move {
             let signal = signals.heard().await;
             info!(signal, "asked to stop");
             stopper.stop();
+            let signal = signals.heard().await;
+            info!(signal, "asked again to stop");
+            stopper.hurry();
         });
-        prepared.run().await
+        let hub = Arc::clone(&prepared.hub);
+        prepared.run().await?;
+        anyhow::ensure!(!hub.is_hurrying(), "asked twice to stop, so not all was finished");
+        Ok(())
     })
 }
 
@@ -199,10 +206,10 @@ fn initial(settings: &Settings) -> Initial {
         protected: settings.server.protected_mode,
         connections_max: settings.server.connections_max.get(),
         idle_timeout: settings.server.idle_timeout,
-        output_bytes_max: settings.server.output_bytes_max.as_usize(),
-        key_bytes_max: settings.engine.key_bytes_max.as_usize(),
-        value_bytes_max: settings.engine.value_bytes_max.as_usize(),
-        log_entries_max: u32::try_from(settings.limits.log_entries_max.get()).unwrap_or(u32::MAX),
+        output_bytes_max: settings.server.output_bytes_max,
+        key_bytes_max: settings.engine.key_bytes_max,
+        value_bytes_max: settings.engine.value_bytes_max,
+        log_entries_max: settings.limits.log_entries_max,
         dragonfly_rounding: settings.limits.throttle_rounding == ThrottleRounding::Dragonfly,
         slowlog_threshold: settings.slowlog.threshold,
         slowlog_entries_max: settings.slowlog.entries_max,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::peer::PeerState;
 use super::process::{self, Process};
@@ -53,6 +53,8 @@ pub(crate) struct Hub {
     events: Events,
     draining: AtomicBool,
     stop: Notify,
+    hurry: Notify,
+    hurrying: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,6 +98,8 @@ impl Hub {
             events,
             draining: AtomicBool::default(),
             stop: Notify::new(),
+            hurry: Notify::new(),
+            hurrying: AtomicBool::default(),
         }
     }
 
@@ -129,6 +133,7 @@ impl Hub {
     }
 
     pub(super) fn admit(&self, id: u64, peer: Arc<PeerState>) {
+        debug!(connection = id, address = %peer.address, "a connection began");
         self.peers.insert(id, peer);
     }
 
@@ -136,6 +141,8 @@ impl Hub {
         let mut past = self.past.lock();
         if let Some((_, peer)) = self.peers.remove(&id) {
             past.add(&peer);
+            drop(past);
+            debug!(connection = id, address = %peer.address, "a connection ended");
         }
     }
 
@@ -213,6 +220,21 @@ impl Hub {
     pub(crate) fn stop(&self) {
         self.readiness.store(Readiness::Draining as u8, Ordering::Relaxed);
         self.stop.notify_one();
+    }
+
+    /// Resolves once somebody cannot wait for the server to stop in order.
+    pub(super) async fn hurried(&self) {
+        self.hurry.notified().await;
+    }
+
+    /// Asks the server, which is stopping, to stop at once.
+    pub(crate) fn hurry(&self) {
+        self.hurrying.store(true, Ordering::Relaxed);
+        self.hurry.notify_one();
+    }
+
+    pub(crate) fn is_hurrying(&self) -> bool {
+        self.hurrying.load(Ordering::Relaxed)
     }
 
     /// From here on clients are accepted; does not undo a stop.

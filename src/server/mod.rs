@@ -2,7 +2,7 @@
 //!
 //! Knows no command: it scans requests, hands them to `commands` and sends the replies. It
 //! stops gracefully: on SIGTERM, SIGINT or SHUTDOWN it accepts no more, lets every connection
-//! finish what it has begun, and after `drain_timeout` ends what is left.
+//! finish what it has begun, and after `drain_timeout`, or when asked again, ends what is left.
 
 mod answer;
 mod connection;
@@ -77,9 +77,16 @@ async fn drain(hub: &Hub, timeout: Duration) {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
-    if tokio::time::timeout(timeout.as_std(), done).await.is_err() {
-        let connections = hub.kill_all();
-        warn!(connections, "ended connections that did not finish in time");
+    tokio::select! {
+        () = done => {}
+        () = tokio::time::sleep(timeout.as_std()) => {
+            let connections = hub.kill_all();
+            warn!(connections, "ended connections that did not finish in time");
+        }
+        () = hub.hurried() => {
+            let connections = hub.kill_all();
+            warn!(connections, "asked again to stop: ended connections at once");
+        }
     }
 }
 
@@ -103,8 +110,8 @@ impl Signals {
         })
     }
 
-    /// Resolves to the name of the first of them that comes.
-    pub(crate) async fn heard(mut self) -> &'static str {
+    /// Resolves to the name of the next of them that comes.
+    pub(crate) async fn heard(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::size::{Bytes, OrAuto};
+use crate::size::{BytesMax, OrAuto};
 use crate::time::Duration;
 
 /// Where the HTTP port is left to us, it is this far above the RESP port.
@@ -39,17 +39,17 @@ pub(crate) struct Options {
     /// Connections that the kernel holds until they are accepted.
     pub(crate) backlog: u32,
     /// All bytes of one request.
-    pub(crate) request_bytes_max: Bytes,
+    pub(crate) request_bytes_max: BytesMax,
     /// Arguments of one request, the command's name among them.
     pub(crate) args_max: NonZeroUsize,
     /// Bytes of one argument.
-    pub(crate) bulk_bytes_max: Bytes,
+    pub(crate) bulk_bytes_max: BytesMax,
     /// Bytes of a request typed as a line, and of the head of any other.
-    pub(crate) inline_bytes_max: Bytes,
+    pub(crate) inline_bytes_max: BytesMax,
     /// Requests of one client answered in one turn; the rest wait for the next.
     pub(crate) pipeline_max: NonZeroUsize,
     /// Replies that a slow reader may pile up before it is closed.
-    pub(crate) output_bytes_max: Bytes,
+    pub(crate) output_bytes_max: BytesMax,
     /// How long a shutdown waits for replies under way.
     pub(crate) drain_timeout: Duration,
 }

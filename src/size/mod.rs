@@ -73,6 +73,45 @@ impl FromStr for Bytes {
     }
 }
 
+/// The most bytes that something may have: at least 1, for nothing fits into none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BytesMax(Bytes);
+
+/// Why a text is no bound on bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum ParseBytesMaxError {
+    #[error(transparent)]
+    Bytes(#[from] ParseBytesError),
+    #[error("expected at least 1 byte, for nothing fits into none")]
+    Zero,
+}
+
+impl BytesMax {
+    pub const fn bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// Saturates where an address has fewer than 64 bits.
+    pub fn as_usize(self) -> usize {
+        self.0.as_usize()
+    }
+}
+
+impl FromStr for BytesMax {
+    type Err = ParseBytesMaxError;
+
+    fn from_str(text: &str) -> Result<Self, ParseBytesMaxError> {
+        let bytes: Bytes = text.parse()?;
+        if bytes == Bytes::ZERO { Err(ParseBytesMaxError::Zero) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl fmt::Display for BytesMax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The shortest form that reads back to the same number; of two as short, the larger unit.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,6 +208,14 @@ mod tests {
             assert_eq!(Bytes::new(bytes).to_string(), text);
             assert_eq!(text.parse(), Ok(Bytes::new(bytes)));
         }
+    }
+
+    #[test]
+    fn bound_on_bytes_is_at_least_one() {
+        assert_eq!("1kb".parse::<BytesMax>().map(BytesMax::as_usize), Ok(1_024));
+        assert_eq!("0kb".parse::<BytesMax>(), Err(ParseBytesMaxError::Zero));
+        let malformed = ParseBytesMaxError::Bytes(ParseBytesError::Malformed);
+        assert_eq!("-1".parse::<BytesMax>(), Err(malformed));
     }
 
     #[test]

@@ -36,6 +36,4 @@ pub(crate) enum LogLevel {
     Info,
     /// Each connection.
     Debug,
-    /// Each request.
-    Trace,
 }

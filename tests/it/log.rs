@@ -3,14 +3,21 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use crate::resp::Connection;
 use crate::server::command;
 
 /// Starts the program, ends it when it has written its first line, and returns all it wrote.
 fn log(flags: &[&str]) -> Vec<String> {
+    log_while(flags, |_| {})
+}
+
+/// The same with `work` before the end, told the first line.
+fn log_while(flags: &[&str], work: impl FnOnce(&str)) -> Vec<String> {
     let flags = [&["--port", "0", "--http-port", "0"], flags].concat();
     let mut child = command(&flags).stderr(Stdio::piped()).spawn().expect("the program is built");
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     let first = lines.next().expect("it says that it is ready").expect("text");
+    work(&first);
     let told = Command::new("kill").arg(child.id().to_string()).status();
     assert!(told.expect("kill is there").success());
     let rest = lines.map(|line| line.expect("text"));
@@ -33,6 +40,26 @@ fn json_log_tells_the_start_and_the_stop_as_objects_alone() {
     }
     assert_eq!(lines[0]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(lines[1]["signal"], "SIGTERM");
+}
+
+#[test]
+fn debug_log_tells_of_each_connection_and_no_password() {
+    let flags = "log.format=json log.level=debug server.password=sekret";
+    let flags: Vec<&str> = flags.split(' ').flat_map(|setting| ["--set", setting]).collect();
+    let lines = log_while(&flags, |ready| {
+        let ready: serde_json::Value = serde_json::from_str(ready).expect(ready);
+        let port = ready["port"].as_u64().and_then(|port| port.try_into().ok());
+        let mut connection = Connection::open(port.expect("it tells its port"));
+        assert_eq!(connection.line("AUTH sekret"), "+OK");
+        assert_eq!(connection.line("CONFIG SET requirepass sekret2"), "+OK");
+        assert!(connection.line("HELLO 2 AUTH default sekret3").starts_with("-WRONGPASS"));
+    });
+    assert!(!lines.iter().any(|line| line.contains("sekret")), "{lines:?}");
+    for phrase in ["a connection began", "a connection ended"] {
+        let parts = [phrase, "\"connection\":1,", "\"address\":\"127.0.0.1:"];
+        let is_told = |line: &&String| parts.iter().all(|part| line.contains(part));
+        assert_eq!(lines.iter().filter(is_told).count(), 1, "{phrase}: {lines:?}");
+    }
 }
 
 #[test]

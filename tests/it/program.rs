@@ -89,6 +89,17 @@ fn what_was_sent_before_the_signal_is_answered() {
 }
 
 #[test]
+fn second_signal_ends_what_is_left_at_once() {
+    let program = Program::start(&["--set", "server.drain_timeout=1h"]);
+    let mut connection = program.connect();
+    // The second request is begun: only its end would let the server go in order.
+    connection.send(b"PING\r\n*2\r\n$4\r\nECHO\r\n");
+    assert_eq!(connection.reply(), ["+PONG"]);
+    assert_eq!(program.end_by_insisting("TERM").code(), Some(1));
+    assert_eq!(connection.reply(), ["(closed)"]);
+}
+
+#[test]
 fn check_answers_in_words_and_by_its_exit_code() {
     let program = Program::start(&[]);
     let port = program.port.to_string();

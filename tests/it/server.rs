@@ -91,9 +91,24 @@ impl Program {
 
     /// Sends a signal by its name and waits for the end.
     pub(crate) fn end_by(mut self, signal: &str) -> ExitStatus {
+        self.send(signal);
+        self.child.wait().expect("it ends")
+    }
+
+    /// Sends a signal again and again until the end: two that come close together may be one.
+    pub(crate) fn end_by_insisting(mut self, signal: &str) -> ExitStatus {
+        for _ in 0..10_000 {
+            self.send(signal);
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                return status;
+            }
+        }
+        panic!("it does not end");
+    }
+
+    fn send(&self, signal: &str) {
         let sent = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
         assert!(sent.expect("kill is there").success());
-        self.child.wait().expect("it ends")
     }
 }
 

@@ -185,7 +185,7 @@ impl Section {
         if self.resp3 {
             connection.line("HELLO 3");
         }
-        let mut sent = String::new();
+        let (mut sent, mut is_open) = (String::new(), true);
         for step in &self.steps {
             match (step, player) {
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
@@ -196,6 +196,7 @@ impl Section {
                 }
                 (Step::Expect { line, reply, differs }, player) => {
                     let got = connection.reply();
+                    is_open &= got != ["(closed)"];
                     let same = matches(reply, &got);
                     let right = match (player, differs) {
                         (Player::Redis, Some(_)) => !same,
@@ -207,8 +208,17 @@ impl Section {
                 }
             }
         }
+        if is_open {
+            wrong.extend(unread(&mut connection).map(|got| format!("{sent}\n  also: {got:?}")));
+        }
         wrong
     }
+}
+
+/// What comes before the echo of a word that no transcript says: a reply that none expected.
+fn unread(connection: &mut Connection) -> Option<Vec<String>> {
+    let got = connection.ask(&[b"ECHO", b"end of the section"]);
+    (got != ["\"end of the section\""]).then_some(got)
 }
 
 fn matches(expected: &[String], got: &[String]) -> bool {
