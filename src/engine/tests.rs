@@ -385,3 +385,19 @@ fn scan_ends_at_a_cursor_beyond_all_shards() {
         assert_eq!((shown, next), (0, None));
     }
 }
+
+#[test]
+fn key_that_the_transaction_did_not_name_is_never_looked_up_elsewhere() {
+    let engine = engine();
+    let named = engine.key(b"named");
+    let names: Vec<[u8; 1]> = (0..=u8::MAX).map(|byte| [byte]).collect();
+    let stranger = names
+        .iter()
+        .map(|name| engine.key(name))
+        .find(|key| engine.shard_of(*key) != engine.shard_of(named))
+        .expect("of so many keys one is in another shard");
+    let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        engine.transact(Scope::Keys(&[named]), 0, START, |view| view.look(stranger).is_some())
+    }));
+    assert!(looked.is_err());
+}
