@@ -286,7 +286,24 @@ fn removing_most_keys_gives_their_memory_back() {
         .iter()
         .map(|shard| shard.lock().table(0).map_or(0, table::Table::slots))
         .sum();
-    assert!(slots <= 64 * 4, "{slots} slots for ten keys");
+    assert!(slots <= 16 * 4, "{slots} slots for ten keys");
+}
+
+#[test]
+fn empty_slots_are_charged_until_their_chunk_is_given_back() {
+    let engine = Engine::new(1, 7);
+    for number in 0..6_400_u32 {
+        put(&engine, &number.to_be_bytes(), 1, Timestamp::MAX, START);
+    }
+    // Every 32nd key stays: one in every second chunk.
+    for number in (0..6_400_u32).filter(|number| number % 32 != 0) {
+        let name = number.to_be_bytes();
+        let key = engine.key(&name);
+        engine.transact(Scope::Keys(&[key]), 0, START, |view| view.remove(key));
+    }
+    let slot_bytes = engine.used_bytes() / 200;
+    assert!((16 * 80..17 * 80 + 32).contains(&slot_bytes), "{slot_bytes} bytes for a key");
+    assert_eq!(engine.stats().used_bytes, engine.used_bytes());
 }
 
 /// What remembers a denial may go on repeating it while the generation stands.

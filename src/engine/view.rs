@@ -36,7 +36,7 @@ pub(crate) struct Found<'v> {
     pub(crate) expires: Timestamp,
     /// How long ago the key was last asked for, in whole seconds.
     pub(crate) idle: Duration,
-    /// What the key is charged against the memory bound.
+    /// What the key takes, its slot included.
     pub(crate) charge_bytes: usize,
 }
 
@@ -343,6 +343,6 @@ fn found(entry: &Entry, now: Timestamp) -> Found<'_> {
         value: &entry.value,
         expires: entry.expires,
         idle: Duration::from_secs(u64::from(seconds(now).saturating_sub(entry.accessed_s))),
-        charge_bytes: entry.charge_bytes(),
+        charge_bytes: entry.whole_bytes(),
     }
 }
