@@ -16,7 +16,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 
 use crate::server::{Hub, Readiness, is_elsewhere};
-use crate::telemetry::{METRICS_CONTENT_TYPE, metrics_page};
+use crate::telemetry::{HttpEvents, METRICS_CONTENT_TYPE, metrics_page};
 
 const INDEX: &str = concat!(
     "Tollgate ",
@@ -31,6 +31,11 @@ Limits are asked for on the RESP port, by any Redis client.
 "
 );
 
+const ROOT: &str = "/";
+const METRICS: &str = "/metrics";
+const LIVE: &str = "/health/live";
+const READY: &str = "/health/ready";
+
 /// All below this are answered to whoever may speak RESP.
 const HEALTH: &str = "/health/";
 
@@ -39,18 +44,20 @@ const HEALTH: &str = "/health/";
 pub(super) struct Caller(pub(super) IpAddr);
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
+    let events = Arc::new(hub.events().http(&[ROOT, METRICS, LIVE, READY]));
     Router::new()
-        .route("/", get(|| async { INDEX }))
-        .route("/metrics", get(|State(hub)| async move { metrics(&hub) }))
-        .route("/health/live", get(|| async { json(StatusCode::OK, r#"{"status":"live"}"#) }))
-        .route("/health/ready", get(|State(hub)| async move { ready(&hub) }))
+        .route(ROOT, get(|| async { INDEX }))
+        .route(METRICS, get(|State(hub)| async move { metrics(&hub) }))
+        .route(LIVE, get(|| async { json(StatusCode::OK, r#"{"status":"live"}"#) }))
+        .route(READY, get(|State(hub)| async move { ready(&hub) }))
         .fallback(|| async { (StatusCode::NOT_FOUND, "Nothing is here. / says what there is.\n") })
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), guard))
+        .layer(middleware::from_fn_with_state((Arc::clone(&hub), events), count))
         .with_state(hub)
 }
 
 fn metrics(hub: &Arc<Hub>) -> Response {
-    let page = metrics_page(hub.service(), &**hub, hub.clock().now());
+    let page = metrics_page(hub.service(), &**hub, hub.events(), hub.clock().now());
     ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response()
 }
 
@@ -68,6 +75,20 @@ fn unready(body: &'static str) -> Response {
 
 fn json(status: StatusCode, body: &'static str) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// Counts every request when it has its answer, a refusal included.
+async fn count(
+    State((hub, events)): State<(Arc<Hub>, Arc<HttpEvents>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = hub.clock().now();
+    let path = request.uri().path().to_owned();
+    let response = next.run(request).await;
+    let took = hub.clock().now().since(began);
+    events.answered(&path, response.status().as_u16(), took);
+    response
 }
 
 /// What every request passes before it is answered.

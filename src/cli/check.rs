@@ -41,8 +41,9 @@ pub(super) struct Check {
     /// How much this request spends; 0 only looks
     #[arg(long, value_parser = count)]
     cost: Option<u64>,
-    /// How to count; the server's default is sliding-log
-    #[arg(long, value_parser = Algorithm::ALL.map(Algorithm::name), ignore_case = true)]
+    /// How to count: sliding-log, sliding-window, sliding-counter, fixed-window, gcra or
+    /// token-bucket; the server's default is sliding-log
+    #[arg(long, value_name = "NAME", value_parser = algorithm)]
     algorithm: Option<String>,
     /// So many more on top of the limit; for gcra, how many may pass at once
     #[arg(long, value_parser = count)]
@@ -143,8 +144,22 @@ fn as_json(decision: &Decision) -> String {
     .to_string()
 }
 
+fn algorithm(word: &str) -> Result<String, String> {
+    Algorithm::parse(word.as_bytes())
+        .map(|algorithm| algorithm.name().to_owned())
+        .ok_or_else(|| format!("expected {}", Algorithm::NAMES))
+}
+
+/// As people say it: up to ten seconds to the millisecond, then rounded up to seconds.
 fn span(ms: i64) -> Duration {
-    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+    /// Beyond this nobody waits to the millisecond.
+    const EXACT_MAX_MS: u64 = 10_000;
+    let ms = u64::try_from(ms).unwrap_or(0);
+    if ms > EXACT_MAX_MS {
+        Duration::from_secs(ms.div_ceil(1_000))
+    } else {
+        Duration::from_millis(ms)
+    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) enum Verdict {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the answer is not RESP: {0}")]
+#[error("the answer is not RESP: is this the port of HTTP, or another program's? ({0})")]
 pub(super) struct Malformed(String);
 
 /// Reads one reply from the front of `bytes` and tells its length; `None` while it is torn.

@@ -111,6 +111,7 @@ impl Worker {
             return None;
         }
         let request = self.request(session, entry, args).ok()?;
-        Some(Member { number, answer, request })
+        // A command that counts its words itself may have been asked without its key.
+        (request.keys.len() == 1).then_some(Member { number, answer, request })
     }
 }

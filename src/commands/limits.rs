@@ -207,8 +207,7 @@ impl Options {
 
 fn algorithm(word: &[u8]) -> Result<Algorithm, Error> {
     Algorithm::parse(word).ok_or_else(|| {
-        let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
-        Error::bad_argument("ALGORITHM", word, &format!("one of {}", names.join(", ")))
+        Error::bad_argument("ALGORITHM", word, &format!("one of {}", Algorithm::NAMES))
     })
 }
 

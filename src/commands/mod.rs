@@ -33,6 +33,8 @@ mod memory;
 mod object;
 mod options;
 mod parameter_table;
+#[cfg(test)]
+mod panicking;
 mod parameters;
 mod runtime;
 mod server_commands;
@@ -60,6 +62,8 @@ use spec::Spec;
 
 /// Every family's rows. A new family is its file and a line here.
 const FAMILIES: &[&[Spec]] = &[
+    #[cfg(test)]
+    panicking::SPECS,
     acl::SPECS,
     client::SPECS,
     cluster::SPECS,

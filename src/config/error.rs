@@ -8,7 +8,7 @@ use crate::size::Bytes;
 /// Why settings are refused. Every text names the place, the offending word, and what is right.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("read settings from {}: {source}", path.display())]
+    #[error("read settings from {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{} has more than {max}; settings have less", path.display())]
     TooLarge { path: PathBuf, max: Bytes },

@@ -14,8 +14,13 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/tollgate.yaml");
 
 const ENVIRONMENT_PREFIX: &str = "TOLLGATE_";
 
-/// Kubernetes sets variables of these names in every pod beside a service named tollgate.
-const FOREIGN_PREFIXES: [&str; 2] = ["TOLLGATE_SERVICE_", "TOLLGATE_PORT"];
+/// Whether Kubernetes sets this variable in every pod beside a service named tollgate.
+fn is_of_kubernetes(name: &str, text: &str) -> bool {
+    let numbered = name.strip_prefix("TOLLGATE_PORT_");
+    name.starts_with("TOLLGATE_SERVICE_")
+        || (name == "TOLLGATE_PORT" && text.contains("://"))
+        || numbered.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+}
 
 /// Settings whose value no complaint repeats.
 const SECRETS: [&str; 1] = ["server.password"];
@@ -57,15 +62,20 @@ impl Layers {
         let known: Vec<(String, String)> =
             self.paths().into_iter().map(|path| (variable(&path), path)).collect();
         for (name, text) in environment {
-            let foreign = FOREIGN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-            if foreign || !name.starts_with(ENVIRONMENT_PREFIX) {
+            let Some(rest) = name.strip_prefix(ENVIRONMENT_PREFIX) else { continue };
+            if is_of_kubernetes(&name, &text) {
                 continue;
             }
             let path = known.iter().find(|(variable, _)| *variable == name).map(|(_, path)| path);
             let laid = path.map_or_else(
                 || {
                     let variables = known.iter().map(|(variable, _)| variable.as_str());
-                    let nearest = nearest(variables, |known| strsim::osa_distance(known, &name));
+                    // Most often only the section was left out.
+                    let end = format!("_{rest}");
+                    let nearest = nearest(variables, |known| {
+                        let unlike = usize::from(!known.ends_with(&end)) * name.len();
+                        unlike + strsim::osa_distance(known, &name)
+                    });
                     Err(format!("no such setting, the nearest is `{nearest}`"))
                 },
                 |path| self.lay_text(path, &text),
@@ -224,11 +234,29 @@ mod tests {
     #[test]
     fn variables_of_kubernetes_are_not_ours() {
         let paths = Layers::default().paths();
-        let ours = |prefix| paths.iter().any(|path| variable(path).starts_with(prefix));
-        assert!(!FOREIGN_PREFIXES.into_iter().any(ours), "a setting could not be set");
-        let foreign = [("TOLLGATE_PORT", "tcp://10.0.0.1:6379"), ("TOLLGATE_SERVICE_HOST", "x")];
+        let ours = paths.iter().any(|path| is_of_kubernetes(&variable(path), "1"));
+        assert!(!ours, "a setting could not be set");
+        let foreign = [
+            ("TOLLGATE_PORT", "tcp://10.0.0.1:6379"),
+            ("TOLLGATE_PORT_6379_TCP_ADDR", "10.0.0.1"),
+            ("TOLLGATE_SERVICE_HOST", "x"),
+        ];
         let foreign = foreign.map(|(name, text)| (name.to_owned(), text.to_owned()));
         assert!(Layers::default().lay_environment(foreign).is_ok());
+    }
+
+    #[test]
+    fn variable_without_its_section_is_told_the_whole_name() {
+        let cases = [
+            ("TOLLGATE_PORT", "TOLLGATE_SERVER_PORT"),
+            ("TOLLGATE_HTTP_PORT", "TOLLGATE_SERVER_HTTP_PORT"),
+            ("TOLLGATE_MEMORY_MAX", "TOLLGATE_ENGINE_MEMORY_MAX"),
+        ];
+        for (name, nearest) in cases {
+            let given = [(name.to_owned(), "7100".to_owned())];
+            let refused = Layers::default().lay_environment(given).expect_err(name).to_string();
+            assert!(refused.contains(&format!("`{nearest}`")), "{refused}");
+        }
     }
 
     #[test]

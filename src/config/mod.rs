@@ -242,8 +242,12 @@ mod tests {
     #[test]
     fn file_that_cannot_be_read_is_told() {
         let complaint = Settings::load(Some(Path::new("/nowhere/my.yaml")), [], &[]);
-        let complaint = complaint.expect_err("there is none").to_string();
-        assert!(complaint.starts_with("read settings from /nowhere/my.yaml: "), "{complaint}");
+        let complaint = anyhow::Error::from(complaint.expect_err("there is none"));
+        let told = format!("{complaint:#}");
+        assert_eq!(
+            told,
+            "read settings from /nowhere/my.yaml: No such file or directory (os error 2)"
+        );
         let complaint = load(&"#".repeat((1 << 20) + 1), &[], &[]).expect_err("it is too large");
         assert_eq!(complaint, "my.yaml has more than 1mb; settings have less");
     }

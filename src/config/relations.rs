@@ -6,7 +6,7 @@ use crate::size::OrAuto;
 use super::{Error, Settings};
 
 pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
-    [addresses(settings), ports(settings), sizes(settings), spans(settings)]
+    [addresses(settings), password(settings), ports(settings), sizes(settings), spans(settings)]
         .into_iter()
         .flatten()
         .next()
@@ -16,6 +16,14 @@ pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
 fn addresses(settings: &Settings) -> Option<String> {
     settings.server.bind.is_empty().then(|| {
         "server.bind is empty, so that nobody could connect: name an address such as 127.0.0.1"
+            .to_owned()
+    })
+}
+
+fn password(settings: &Settings) -> Option<String> {
+    (settings.server.password.secret() == Some("***")).then(|| {
+        "server.password is `***`, which `tollgate config` prints in place of a password: write \
+         the password itself"
             .to_owned()
     })
 }

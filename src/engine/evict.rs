@@ -95,7 +95,7 @@ impl Engine {
             let place = self.evicting.fetch_add(1, Ordering::Relaxed);
             let number = place as usize & (self.shards.len() - 1);
             let mut shard = self.shards[number].lock();
-            let before = shard.bytes();
+            let before = shard.held();
             let mut best: Option<(u64, usize, Slot)> = None;
             for db in 0..DATABASES {
                 let Some(table) = shard.table(db) else { break };
@@ -118,7 +118,7 @@ impl Engine {
             let Some((_, db, slot)) = best else { return false };
             shard.remove(db, slot);
             shard.counts.evicted += 1;
-            let after = shard.bytes();
+            let after = shard.held();
             drop(shard);
             self.account(before, after);
             true

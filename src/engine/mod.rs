@@ -35,6 +35,7 @@ pub(crate) use view::{Cursor, Flushed, Found, View};
 use crate::protocol::Error;
 use crate::time::Timestamp;
 use shard::Shard;
+use table::Held;
 use view::Guards;
 
 /// Databases that SELECT can choose from.
@@ -68,8 +69,10 @@ impl From<OutOfMemory> for Error {
 pub(crate) struct Engine {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
     hasher: KeyHasher,
-    /// What all entries are charged; lags by at most what the shards have not yet handed over.
+    /// Sums over the shards; they lag by at most what those have not yet handed over.
     used_bytes: AtomicUsize,
+    strings: AtomicUsize,
+    expiring_strings: AtomicUsize,
     /// Zero for no bound.
     memory_max: AtomicUsize,
     policy: std::sync::atomic::AtomicU8,
@@ -108,6 +111,8 @@ impl Engine {
             shards: (0..shards).map(|_| CachePadded::default()).collect(),
             hasher: KeyHasher::new(seed),
             used_bytes: AtomicUsize::new(0),
+            strings: AtomicUsize::new(0),
+            expiring_strings: AtomicUsize::new(0),
             memory_max: AtomicUsize::new(0),
             policy: std::sync::atomic::AtomicU8::new(MemoryPolicy::NoEviction as u8),
             sweeping: AtomicUsize::new(0),
@@ -135,15 +140,15 @@ impl Engine {
         for (_, shard) in &guards {
             latest = latest.max(shard.latest);
         }
-        let mut bytes_before = 0;
+        let mut before = Held::default();
         for (_, shard) in &mut guards {
             shard.latest = latest;
-            bytes_before += shard.bytes();
+            before = before.plus(shard.held());
         }
         let mut view = View { engine: self, guards, now: latest, db, touches: true };
         let result = f(&mut view);
-        let bytes_after: usize = view.guards.iter().map(|(_, shard)| shard.bytes()).sum();
-        self.account(bytes_before, bytes_after);
+        let held = view.guards.iter().map(|(_, shard)| shard.held());
+        self.account(before, held.fold(Held::default(), Held::plus));
         result
     }
 
@@ -191,13 +196,19 @@ impl Engine {
 
     /// Only what changed by more than nothing is written: the sum is on a line of memory that
     /// every worker reads.
-    fn account(&self, before: usize, after: usize) {
-        if before != after {
-            self.used_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    fn account(&self, before: Held, after: Held) {
+        for (sum, before, after) in [
+            (&self.used_bytes, before.bytes, after.bytes),
+            (&self.strings, before.strings, after.strings),
+            (&self.expiring_strings, before.expiring_strings, after.expiring_strings),
+        ] {
+            if before != after {
+                sum.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+            }
         }
     }
 
-    /// What all entries are charged against the memory bound.
+    /// What all entries and chunks of slots are charged against the memory bound.
     pub(crate) fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
     }
@@ -233,10 +244,10 @@ impl Engine {
     pub(crate) fn sweep(&self, now: Timestamp) -> bool {
         let number = self.sweeping.load(Ordering::Relaxed) & (self.shards.len() - 1);
         let mut shard = self.shards[number].lock();
-        let before = shard.bytes();
+        let before = shard.held();
         let now = now.max(shard.latest);
         let done = shard.sweep(now, SWEEP_KEYS_MAX);
-        let after = shard.bytes();
+        let after = shard.held();
         drop(shard);
         self.account(before, after);
         if done {
@@ -280,7 +291,7 @@ impl Engine {
             stats.evicted += shard.counts.evicted;
             stats.allowed += shard.counts.allowed;
             stats.denied += shard.counts.denied;
-            stats.used_bytes += shard.bytes();
+            stats.used_bytes += shard.held().bytes;
             for (db, database) in stats.databases.iter_mut().enumerate() {
                 if let Some(table) = shard.table(db) {
                     database.keys += table.len();

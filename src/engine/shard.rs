@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::effect::{Change, Effects};
 use super::key::KeyRef;
-use super::table::{Entry, Slot, Table};
+use super::table::{Entry, Held, Slot, Table};
 use super::value::Value;
 use crate::time::Timestamp;
 
@@ -70,9 +70,8 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// What the entries are charged.
-    pub(super) fn bytes(&self) -> usize {
-        self.tables.iter().map(|table| table.charged_bytes).sum()
+    pub(super) fn held(&self) -> Held {
+        self.tables.iter().fold(Held::default(), |held, table| held.plus(table.held()))
     }
 
     #[cfg_attr(
@@ -109,13 +108,9 @@ impl Shard {
             self.tables.push(Table::default());
         }
         let table = &mut self.tables[db];
-        table.charged_bytes += entry.charge_bytes();
         match table.find(key) {
             Some(slot) => {
-                // The deadline moves by the table's own hand, which counts it.
-                table.set_expires(slot, entry.expires);
-                let old = std::mem::replace(table.at(slot), entry);
-                table.charged_bytes -= old.charge_bytes();
+                let old = table.replace(slot, entry);
                 self.limiter_generation += u64::from(old.value.is_limit());
             }
             None => {
@@ -137,12 +132,13 @@ impl Shard {
         let charged = entry.charge_bytes();
         let was_limit = entry.value.is_limit();
         let (result, kept) = edit(&mut entry.value)?;
+        debug_assert_eq!(entry.value.is_limit(), was_limit, "only `store` changes the kind");
         // Also of an edit that changed nothing to be seen: a log may have dropped what is old.
         let charges = entry.charge_bytes();
         let current = entry.expires;
         let expires = match kept {
             Kept::Unchanged => {
-                table.charged_bytes = table.charged_bytes + charges - charged;
+                table.recharge(charged, charges);
                 return Ok(result);
             }
             Kept::Spent { expires } => expires,
@@ -152,7 +148,7 @@ impl Shard {
             }
         };
         self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
-        table.charged_bytes = table.charged_bytes + charges - charged;
+        table.recharge(charged, charges);
         if expires != current {
             table.set_expires(slot, expires);
         }
@@ -169,7 +165,6 @@ impl Shard {
     pub(super) fn remove(&mut self, db: usize, slot: Slot) -> Option<Entry> {
         let table = self.tables.get_mut(db)?;
         let entry = table.remove(slot)?;
-        table.charged_bytes -= entry.charge_bytes();
         self.limiter_generation += u64::from(entry.value.is_limit());
         self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
         Some(entry)

@@ -5,18 +5,26 @@
 //! grows), and expiry walks the slots in memory order instead of keeping an index of deadlines.
 //!
 //! Invariants: every live slot is in the index under its tag; `free` has a bit for each slot of
-//! a chunk that holds no entry; a chunk with no entry owns no memory.
+//! a chunk that holds no entry; a chunk with no entry owns no memory; what is held counts every
+//! entry and every chunk that owns memory, its empty slots included.
 
 use std::ops::ControlFlow;
 
 use hashbrown::HashTable;
 
 use super::key::{Key, KeyRef, index_hash};
-use super::value::Value;
+use super::value::{Value, allocated};
+use crate::limit::malloc_bytes;
 use crate::time::Timestamp;
 
-/// Slots a chunk: one word of free bits. Small, so that a shard with few keys stays small.
-const CHUNK_SLOTS: usize = 64;
+/// Slots a chunk. Few, so that a shard with few keys stays small, and so that chunks become empty
+/// and are given back where most keys have gone.
+const CHUNK_SLOTS: usize = 16;
+
+/// The free bits of a chunk with no entry.
+const ALL_FREE: u16 = u16::MAX;
+
+const _: () = assert!(ALL_FREE.count_ones() as usize == CHUNK_SLOTS);
 
 /// Where an entry stands: chunk number times [`CHUNK_SLOTS`] plus place.
 pub(crate) type Slot = u32;
@@ -38,13 +46,11 @@ pub(super) struct Entry {
 
 const _: () = assert!(size_of::<Option<Entry>>() <= 80, "a slot is most of a small key's cost");
 
-/// A slot, and its share of the index at the index's usual filling.
-const SLOT_BYTES: usize = size_of::<Option<Entry>>() + 8;
+/// What a chunk takes, however many of its slots are empty.
+const CHUNK_BYTES: usize = malloc_bytes(size_of::<Slots>()) + size_of::<Chunk>();
 
-/// What an allocation really takes: a header, and sizes in steps of 16.
-fn allocated(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) }
-}
+/// An entry's share of the index, at the index's usual filling.
+const INDEX_BYTES: usize = 8;
 
 impl Entry {
     pub(super) fn new(key: KeyRef<'_>, value: Value, expires: Timestamp, now: Timestamp) -> Self {
@@ -52,9 +58,15 @@ impl Entry {
         Self { key: Key::new(key.bytes()), expires, accessed_s, tag: key.tag(), value }
     }
 
-    /// What the entry is charged: its slot, its share of the index, and what it owns.
+    /// What the entry is charged beside its slot, which the chunk is charged: its share of the
+    /// index, and what it owns.
     pub(super) fn charge_bytes(&self) -> usize {
-        SLOT_BYTES + allocated(self.key.heap_bytes()) + self.value.heap_bytes()
+        INDEX_BYTES + allocated(self.key.heap_bytes()) + self.value.heap_bytes()
+    }
+
+    /// What the entry takes in all, its slot included.
+    pub(super) fn whole_bytes(&self) -> usize {
+        CHUNK_BYTES / CHUNK_SLOTS + self.charge_bytes()
     }
 
     pub(super) fn tag(&self) -> u32 {
@@ -81,14 +93,55 @@ pub(super) fn seconds(now: Timestamp) -> u32 {
     u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX)
 }
 
+type Slots = [Option<Entry>; CHUNK_SLOTS];
+
 #[derive(Debug)]
 struct Chunk {
-    free: u64,
-    slots: Vec<Option<Entry>>,
+    free: u16,
+    /// Nothing where all are free.
+    slots: Option<Box<Slots>>,
 }
 
 impl Chunk {
-    const EMPTY: Self = Self { free: u64::MAX, slots: Vec::new() };
+    const EMPTY: Self = Self { free: ALL_FREE, slots: None };
+}
+
+/// What a table, a shard or the engine holds: the sums that somebody asks for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Held {
+    /// What entries and chunks are charged.
+    pub(super) bytes: usize,
+    /// Entries that are no limiters, and those of them that have a deadline.
+    pub(super) strings: usize,
+    pub(super) expiring_strings: usize,
+}
+
+impl Held {
+    fn of(entry: &Entry) -> Self {
+        let is_string = !entry.value.is_limit();
+        let expires = entry.expires != Timestamp::MAX;
+        Self {
+            bytes: entry.charge_bytes(),
+            strings: usize::from(is_string),
+            expiring_strings: usize::from(is_string && expires),
+        }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            strings: self.strings + other.strings,
+            expiring_strings: self.expiring_strings + other.expiring_strings,
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes - other.bytes,
+            strings: self.strings - other.strings,
+            expiring_strings: self.expiring_strings - other.expiring_strings,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -99,8 +152,7 @@ pub(super) struct Table {
     open: usize,
     /// How many entries have a deadline.
     expiring: usize,
-    /// What the entries are charged; `shard.rs` keeps it.
-    pub(super) charged_bytes: usize,
+    held: Held,
 }
 
 impl Table {
@@ -110,6 +162,10 @@ impl Table {
 
     pub(super) fn expiring(&self) -> usize {
         self.expiring
+    }
+
+    pub(super) fn held(&self) -> Held {
+        self.held
     }
 
     /// One past the largest slot number in use.
@@ -139,17 +195,45 @@ impl Table {
 
     /// The entry in a slot that [`Table::find`] or [`Table::insert`] has just named.
     pub(super) fn at(&mut self, slot: Slot) -> &mut Entry {
-        self.chunks[slot as usize / CHUNK_SLOTS].slots[slot as usize % CHUNK_SLOTS]
+        self.chunks[slot as usize / CHUNK_SLOTS]
+            .slots
             .as_mut()
+            .and_then(|slots| slots[slot as usize % CHUNK_SLOTS].as_mut())
             .expect("the index names live slots only")
+    }
+
+    /// The value in the slot is charged another sum than before.
+    pub(super) fn recharge(&mut self, before_bytes: usize, after_bytes: usize) {
+        self.held.bytes = self.held.bytes + after_bytes - before_bytes;
+    }
+
+    /// Exchanges the entry in a slot for another one under the same key.
+    pub(super) fn replace(&mut self, slot: Slot, entry: Entry) -> Entry {
+        self.count(&entry);
+        let old = std::mem::replace(self.at(slot), entry);
+        self.uncount(&old);
+        old
+    }
+
+    fn count(&mut self, entry: &Entry) {
+        self.expiring += usize::from(entry.expires != Timestamp::MAX);
+        self.held = self.held.plus(Held::of(entry));
+    }
+
+    fn uncount(&mut self, entry: &Entry) {
+        self.expiring -= usize::from(entry.expires != Timestamp::MAX);
+        self.held = self.held.minus(Held::of(entry));
     }
 
     pub(super) fn set_expires(&mut self, slot: Slot, expires: Timestamp) {
         let entry = self.at(slot);
-        let had = entry.expires != Timestamp::MAX;
+        let had = usize::from(entry.expires != Timestamp::MAX);
+        let has = usize::from(expires != Timestamp::MAX);
         entry.expires = expires;
-        let has = expires != Timestamp::MAX;
-        self.expiring = self.expiring + usize::from(has) - usize::from(had);
+        let is_string = usize::from(!entry.value.is_limit());
+        self.expiring = self.expiring + has - had;
+        let held = &mut self.held.expiring_strings;
+        *held = *held + has * is_string - had * is_string;
     }
 
     /// Adds an entry whose key is not there yet.
@@ -160,16 +244,16 @@ impl Table {
         if self.open == self.chunks.len() {
             self.chunks.push(Chunk::EMPTY);
         }
+        self.count(&entry);
         let chunk = &mut self.chunks[self.open];
-        if chunk.slots.is_empty() {
-            chunk.slots = Vec::with_capacity(CHUNK_SLOTS);
-            chunk.slots.resize_with(CHUNK_SLOTS, || None);
+        if chunk.slots.is_none() {
+            self.held.bytes += CHUNK_BYTES;
         }
+        let slots = chunk.slots.get_or_insert_with(|| Box::new([const { None }; CHUNK_SLOTS]));
         let place = chunk.free.trailing_zeros() as usize;
         chunk.free &= chunk.free - 1;
-        self.expiring += usize::from(entry.expires != Timestamp::MAX);
         let tag = entry.tag;
-        chunk.slots[place] = Some(entry);
+        slots[place] = Some(entry);
         let slot = (self.open * CHUNK_SLOTS + place) as Slot;
         let chunks = &self.chunks;
         self.index.insert_unique(index_hash(tag), slot, |&other| tag_hash(chunks, other));
@@ -180,21 +264,22 @@ impl Table {
         let number = slot as usize / CHUNK_SLOTS;
         let place = slot as usize % CHUNK_SLOTS;
         let chunk = self.chunks.get_mut(number)?;
-        let entry = chunk.slots.get_mut(place)?.take()?;
+        let entry = chunk.slots.as_mut()?[place].take()?;
         if let Ok(found) = self.index.find_entry(index_hash(entry.tag), |&other| other == slot) {
             found.remove();
         }
         chunk.free |= 1 << place;
-        self.expiring -= usize::from(entry.expires != Timestamp::MAX);
         self.open = self.open.min(number);
-        if chunk.free == u64::MAX {
-            chunk.slots = Vec::new();
-            while self.chunks.last().is_some_and(|chunk| chunk.free == u64::MAX) {
+        if chunk.free == ALL_FREE {
+            chunk.slots = None;
+            self.held.bytes -= CHUNK_BYTES;
+            while self.chunks.last().is_some_and(|chunk| chunk.free == ALL_FREE) {
                 self.chunks.pop();
             }
             self.open = self.open.min(self.chunks.len());
             self.shrink();
         }
+        self.uncount(&entry);
         Some(entry)
     }
 
@@ -212,7 +297,7 @@ impl Table {
             if *steps == 0 {
                 return Some((number * CHUNK_SLOTS + place) as Slot);
             }
-            let mut live = !chunk.free & (u64::MAX << place);
+            let mut live = !chunk.free & (ALL_FREE << place);
             if live == 0 {
                 *steps -= 1;
             }
@@ -224,7 +309,7 @@ impl Table {
                 }
                 *steps -= 1;
                 live &= live - 1;
-                if let Some(entry) = &chunk.slots[place]
+                if let Some(entry) = entry_in(&self.chunks, slot)
                     && visit(slot, entry).is_break()
                 {
                     return (slot + 1 < self.slots()).then_some(slot + 1);
@@ -272,7 +357,8 @@ impl Table {
 }
 
 fn entry_in(chunks: &[Chunk], slot: Slot) -> Option<&Entry> {
-    chunks.get(slot as usize / CHUNK_SLOTS)?.slots.get(slot as usize % CHUNK_SLOTS)?.as_ref()
+    let chunk = chunks.get(slot as usize / CHUNK_SLOTS)?;
+    chunk.slots.as_ref()?[slot as usize % CHUNK_SLOTS].as_ref()
 }
 
 fn tag_hash(chunks: &[Chunk], slot: Slot) -> u64 {

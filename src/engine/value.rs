@@ -4,7 +4,7 @@
 //! allocation. Every value has one encoded form that begins with a version byte; whatever
 //! outlives the process is written in it.
 
-use crate::limit::State;
+use crate::limit::{State, malloc_bytes};
 
 /// The version that [`Value::encode`] writes; [`Value::decode`] reads this and all before it.
 const VERSION: u8 = 1;
@@ -85,13 +85,13 @@ impl Value {
         }
     }
 
-    /// What the value owns on the heap, as asked for; O(1).
+    /// What the value takes on the heap; O(1).
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::Limit(state) => state.heap_bytes(),
             Self::Integer(_) => 0,
-            Self::Text(bytes) => bytes.len(),
-            Self::Raw(bytes) => bytes.capacity(),
+            Self::Text(bytes) => allocated(bytes.len()),
+            Self::Raw(bytes) => allocated(bytes.capacity()),
         }
     }
 
@@ -138,6 +138,11 @@ impl Value {
             _ => Err(DecodeError::Malformed),
         }
     }
+}
+
+/// What an allocation of this many bytes really takes; none is made of none.
+pub(super) fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { malloc_bytes(bytes) }
 }
 
 /// Makes room for a string to grow to `len` bytes: twice what is needed, so that a string built
@@ -192,6 +197,14 @@ mod tests {
         assert_eq!(bytes.capacity(), 200);
         reserve(bytes, 8 << 20);
         assert_eq!(bytes.capacity(), 9 << 20);
+    }
+
+    #[test]
+    fn string_is_charged_what_its_allocation_takes() {
+        for (len, charged) in [(0, 0), (1, 32), (24, 32), (25, 48), (40, 48), (41, 64)] {
+            assert_eq!(Value::Text(vec![b'v'; len].into()).heap_bytes(), charged, "{len}");
+            assert_eq!(Value::Raw(vec![b'v'; len]).heap_bytes(), charged, "{len}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) struct Found<'v> {
     pub(crate) expires: Timestamp,
     /// How long ago the key was last asked for, in whole seconds.
     pub(crate) idle: Duration,
-    /// What the key is charged against the memory bound.
+    /// What the key takes, its slot included.
     pub(crate) charge_bytes: usize,
 }
 
@@ -322,15 +322,19 @@ impl View<'_> {
         &mut self.guards[place].1
     }
 
-    /// Which of the guards is that of the key's shard.
+    /// Which of the guards is that of the key's shard: nearly always the first, and only one.
+    ///
+    /// Also of a single one the number is compared. A key that was not named would otherwise be
+    /// read and written where no other request finds it.
     fn place(&self, key: KeyRef<'_>) -> usize {
-        if self.guards.len() == 1 {
-            return 0;
-        }
         let number = self.engine.shard_of(key);
-        self.guards
-            .binary_search_by_key(&number, |(number, _)| *number)
-            .expect("a transaction locks the shard of every key it names")
+        match self.guards.first() {
+            Some((first, _)) if *first == number => 0,
+            _ => self
+                .guards
+                .binary_search_by_key(&number, |(number, _)| *number)
+                .expect("a transaction locks the shard of every key it names"),
+        }
     }
 }
 
@@ -339,6 +343,6 @@ fn found(entry: &Entry, now: Timestamp) -> Found<'_> {
         value: &entry.value,
         expires: entry.expires,
         idle: Duration::from_secs(u64::from(seconds(now).saturating_sub(entry.accessed_s))),
-        charge_bytes: entry.charge_bytes(),
+        charge_bytes: entry.whole_bytes(),
     }
 }

@@ -396,7 +396,7 @@ impl Chunk {
 }
 
 /// What the system's allocator spends on a block: a word before it, in steps of 16, at least 32.
-pub(super) const fn malloc_bytes(size: usize) -> usize {
+pub(crate) const fn malloc_bytes(size: usize) -> usize {
     let spent = (size + 8).next_multiple_of(16);
     if spent < 32 { 32 } else { spent }
 }

@@ -39,6 +39,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// Every name that [`Algorithm::parse`] reads, for an error or a help text.
+    pub const NAMES: &str =
+        "sliding-log, sliding-window, sliding-counter, fixed-window, gcra or token-bucket";
+
     pub const ALL: [Self; 5] = [
         Self::SlidingLog,
         Self::SlidingWindow,
@@ -240,6 +244,15 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
     const MOST: u64 = i64::MAX as u64;
+
+    #[test]
+    fn names_tell_every_algorithm() {
+        let names = Algorithm::NAMES.replace(" or ", ", ");
+        let read: Vec<_> =
+            names.split(", ").map(|name| Algorithm::parse(name.as_bytes())).collect();
+        assert!(read.iter().all(Option::is_some));
+        assert!(Algorithm::ALL.iter().all(|algorithm| read.contains(&Some(*algorithm))));
+    }
 
     #[test]
     fn every_name_reads_back_in_any_case() {

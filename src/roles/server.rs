@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::protocol::Limits;
 use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
-use crate::telemetry;
+use crate::telemetry::{self, Events};
 use crate::time::Clock;
 
 /// Of the memory there is, this part (in quarters) is taken for keys and values by default.
@@ -59,10 +59,11 @@ pub(crate) fn serve(
     file: Option<&Path>,
     listener: Listener,
 ) -> anyhow::Result<()> {
-    telemetry::start_logging(&settings.log);
-    telemetry::log_panics();
+    let events = Events::new();
+    telemetry::start_logging(&settings.log, &events);
+    telemetry::log_panics(&events);
     raise_descriptor_limit(settings.server.connections_max.get());
-    let prepared = prepare(settings, file, listener, Clock::system())?;
+    let prepared = prepare(settings, file, listener, Clock::system(), events)?;
     control_thread()?.block_on(async {
         // Before anybody is told that we are there: who knows us may want us to stop.
         let mut signals = server::Signals::listen().context("hear signals")?;
@@ -88,7 +89,7 @@ pub(crate) fn start(
     file: Option<&Path>,
     clock: Clock,
 ) -> anyhow::Result<Handle> {
-    let prepared = prepare(settings, file, Listener::Commands, clock)?;
+    let prepared = prepare(settings, file, Listener::Commands, clock, Events::new())?;
     let runtime = control_thread()?;
     let stopper = Arc::clone(&prepared.hub);
     let thread = std::thread::Builder::new()
@@ -133,6 +134,7 @@ fn prepare(
     file: Option<&Path>,
     listener: Listener,
     clock: Clock,
+    events: Events,
 ) -> anyhow::Result<Prepared> {
     let options = &settings.server;
     let hosts: Vec<String> = options.bind.iter().map(IpAddr::to_string).collect();
@@ -159,7 +161,7 @@ fn prepare(
         expiry_budget: settings.engine.expiry_budget,
     };
     let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
-    Ok(Prepared { hub: hub(settings, clock, identity)?, plan, http })
+    Ok(Prepared { hub: hub(settings, clock, identity, events)?, plan, http })
 }
 
 /// Left to us, the HTTP port follows the RESP port: a thousand above it, or free as it was.
@@ -179,7 +181,12 @@ fn control_thread() -> anyhow::Result<tokio::runtime::Runtime> {
     runtime.context("start the control thread")
 }
 
-fn hub(settings: &Settings, clock: Clock, identity: Identity) -> anyhow::Result<Arc<Hub>> {
+fn hub(
+    settings: &Settings,
+    clock: Clock,
+    identity: Identity,
+    events: Events,
+) -> anyhow::Result<Arc<Hub>> {
     let engine = Engine::new(settings.engine.shards.number(), seed()?);
     engine.set_memory_max(match settings.engine.memory_max {
         OrAuto::Exactly(bytes) => bytes.as_usize(),
@@ -189,7 +196,7 @@ fn hub(settings: &Settings, clock: Clock, identity: Identity) -> anyhow::Result<
     engine.set_policy(settings.engine.memory_policy);
     let now = clock.now();
     let service = Arc::new(Service::new(engine, Runtime::new(initial(settings)), now));
-    Ok(Arc::new(Hub::new(service, clock, identity)))
+    Ok(Arc::new(Hub::new(service, clock, identity, events)))
 }
 
 fn initial(settings: &Settings) -> Initial {
@@ -267,5 +274,52 @@ fn raise_descriptor_limit(connections_max: usize) {
     if raised.is_err() || limit.current.is_some_and(|current| current < want) {
         let descriptors = limit.current.unwrap_or_default();
         tracing::warn!(descriptors, connections_max, "fewer file descriptors than connections");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+    use crate::config::Flag;
+
+    fn flag(path: &str, value: &str) -> Flag {
+        Flag { name: path.into(), path: path.into(), value: value.into() }
+    }
+
+    fn ask(port: u16, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        stream.write_all(bytes).expect("it takes this");
+        stream.shutdown(std::net::Shutdown::Write).expect("a socket option");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it ends in order");
+        reply
+    }
+
+    #[test]
+    fn panic_ends_its_own_connection_and_leaks_nothing_to_the_next() {
+        let flags = [
+            flag("server.port", "0"),
+            flag("server.http.enabled", "false"),
+            flag("server.workers", "1"),
+        ];
+        let settings = Settings::load(None, [], &flags).expect("the flags are right");
+        let handle = start(&settings, None, Clock::system()).expect("a free port");
+        let port = handle.port();
+        // Whole in one read, and torn between two: the buffers are others.
+        assert_eq!(ask(port, b"PING\r\nPANIC\r\nPING\r\n"), "");
+        let mut torn = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        torn.write_all(b"*1\r\n$4\r\nPI").expect("it takes this");
+        assert_eq!(ask(port, b"PING\r\n"), "+PONG\r\n");
+        torn.write_all(b"NG\r\n*1\r\n$5\r\nPANIC\r\n").expect("it takes this");
+        let mut rest = Vec::new();
+        // The panicking connection ends in any way.
+        drop(torn.read_to_end(&mut rest));
+        for _ in 0..3 {
+            assert_eq!(ask(port, b"ECHO mine\r\n"), "$4\r\nmine\r\n");
+        }
+        handle.stop().expect("it stops in order");
     }
 }

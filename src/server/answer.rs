@@ -2,6 +2,7 @@
 
 use crate::commands::{Host, Outcome, Session, Worker};
 use crate::protocol::Args;
+use crate::time::Clock;
 
 use super::peer::PeerState;
 
@@ -12,10 +13,11 @@ pub(super) enum Answerer {
 }
 
 impl Answerer {
-    pub(super) fn begin(&mut self, peer: &PeerState) {
-        if let Self::Commands(worker) = self {
-            peer.active(worker.begin());
-        }
+    pub(super) fn begin(&mut self, peer: &PeerState, clock: &Clock) {
+        peer.active(match self {
+            Self::Commands(worker) => worker.begin(),
+            Self::Pong => clock.now(),
+        });
     }
 
     /// Answers at least the first of these requests. Returns how many, and what the last one

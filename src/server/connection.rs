@@ -7,7 +7,7 @@
 //! `output_bytes_max`.
 
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,22 +34,29 @@ const WRITE_BYTES_MIN: usize = 256 << 10;
 /// A worker's buffer of replies that grew larger than this is given back.
 const OUT_KEPT_MAX: usize = 1 << 20;
 
+/// How long an ended connection is read on for, and how much of it.
+const LINGER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+const DISCARDED_BYTES_MAX: usize = 16 << 20;
+
 /// What the connections of one worker share: they run on one thread, one at a time.
 pub(super) struct Scratch {
-    scanner: Scanner,
     input: Box<[u8]>,
+    tools: Tools,
+}
+
+/// What answers a turn. A turn that panics ends its connection and leaves these as they are, so
+/// each turn begins by clearing what the last one may have left.
+struct Tools {
+    scanner: Scanner,
     out: Vec<u8>,
     answerer: Answerer,
 }
 
 impl Scratch {
     pub(super) fn new(scanner: Scanner, answerer: Answerer) -> Self {
-        Self {
-            scanner,
-            input: vec![0; READ_BYTES_MAX].into(),
-            out: Vec::with_capacity(READ_BYTES_MAX),
-            answerer,
-        }
+        let out = Vec::with_capacity(READ_BYTES_MAX);
+        let tools = Tools { scanner, out, answerer };
+        Self { input: vec![0; READ_BYTES_MAX].into(), tools }
     }
 }
 
@@ -66,8 +73,13 @@ pub(super) struct Connection {
     unsent: BytesMut,
     /// Nothing more is answered: what is unsent goes out, then the end.
     closing: bool,
-    /// The tail may hold complete requests that the last turn had no room for.
+    /// The last turn had no room for all: the tail may hold complete requests, or the socket
+    /// more than was read at once.
     more: bool,
+    /// Another reply would have come on top of more than its reader may leave unread.
+    overflowed: bool,
+    /// What was read after the end.
+    discarded_bytes: usize,
 }
 
 /// Why a connection ends.
@@ -97,10 +109,12 @@ impl Connection {
             unsent: BytesMut::new(),
             closing: false,
             more: false,
+            overflowed: false,
+            discarded_bytes: 0,
         }
     }
 
-    /// Goes on until the connection has to wait for its socket, or ends.
+    /// Goes on until the connection has to wait for its socket, has had its turn, or ends.
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Some(end) = std::task::ready!(self.flush(cx)) {
@@ -109,12 +123,42 @@ impl Connection {
             if self.closing || self.peer.is_killed() {
                 return Poll::Ready(End::Done);
             }
-            if self.hub.is_draining() && self.tail.is_empty() {
-                return Poll::Ready(End::Done);
-            }
             let turn = if self.more { self.again(cx) } else { self.read(cx) };
-            if let Some(end) = std::task::ready!(turn) {
-                return Poll::Ready(end);
+            match turn {
+                Poll::Ready(Some(end)) => return Poll::Ready(end),
+                Poll::Ready(None) if self.more => {
+                    // The others have their turn before this one goes on.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(None) => {}
+                // Draining: what had arrived is answered, and nothing more is waited for.
+                Poll::Pending if self.hub.is_draining() && self.tail.is_empty() => {
+                    return Poll::Ready(End::Done);
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.peer.wake_with(cx.waker());
+        self.advance(cx)
+    }
+
+    /// Says that nothing more will be sent, and waits for the peer to say so, too.
+    fn discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(cx)).is_err() {
+            return Poll::Ready(());
+        }
+        loop {
+            let scratch = &mut *self.scratch.borrow_mut();
+            let mut buffer = ReadBuf::new(&mut scratch.input);
+            let read = Pin::new(&mut self.stream).poll_read(cx, &mut buffer);
+            let read = std::task::ready!(read.map(|read| taken(read, &buffer)));
+            self.discarded_bytes += read.unwrap_or(DISCARDED_BYTES_MAX);
+            if self.discarded_bytes >= DISCARDED_BYTES_MAX {
+                return Poll::Ready(());
             }
         }
     }
@@ -127,6 +171,7 @@ impl Connection {
                 Poll::Ready(Ok(written)) if written > 0 => {
                     self.unsent.advance(written);
                     self.peer.sent(written);
+                    self.peer.active(self.hub.clock().now());
                 }
                 Poll::Ready(_) => return Poll::Ready(Some(End::Done)),
                 Poll::Pending if self.peer.is_killed() => return Poll::Ready(Some(End::Done)),
@@ -151,10 +196,10 @@ impl Connection {
                 return Poll::Ready(Some(End::Done));
             };
             self.peer.received(len);
-            let input = std::mem::take(&mut scratch.input);
-            let consumed = self.turn(cx, scratch, &input[..len]);
+            let Scratch { input, tools } = scratch;
+            let consumed = self.turn(cx, tools, &input[..len]);
             self.tail.extend_from_slice(&input[consumed..len]);
-            scratch.input = input;
+            self.more |= len == READ_BYTES_MAX;
         } else {
             let held = self.tail.len();
             // Grown by what is announced, but never by more than one read on credit.
@@ -169,61 +214,43 @@ impl Connection {
                 return Poll::Ready(Some(End::Done));
             }
             self.peer.received(len);
-            self.answer_tail(cx, scratch);
+            self.answer_tail(cx, &mut scratch.tools);
+            self.more |= len == want;
         }
         self.peer.set_torn(self.tail.len());
-        Poll::Ready(self.overflowed())
+        Poll::Ready(self.end())
     }
 
     /// Answers requests that have been read already.
     fn again(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let scratch = Rc::clone(&self.scratch);
-        self.answer_tail(cx, &mut scratch.borrow_mut());
-        Poll::Ready(self.overflowed())
+        self.answer_tail(cx, &mut scratch.borrow_mut().tools);
+        Poll::Ready(self.end())
     }
 
-    fn answer_tail(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) {
+    fn answer_tail(&mut self, cx: &mut Context<'_>, tools: &mut Tools) {
         let mut tail = std::mem::take(&mut self.tail);
-        let consumed = self.turn(cx, scratch, &tail);
+        let consumed = self.turn(cx, tools, &tail);
         tail.advance(consumed);
         self.tail = if tail.is_empty() { BytesMut::new() } else { tail };
     }
 
-    fn overflowed(&self) -> Option<End> {
-        let unread = self.unsent.len() > self.hub.output_bytes_max();
-        unread.then_some(End::Unread)
+    fn end(&self) -> Option<End> {
+        self.overflowed.then_some(End::Unread)
     }
 
     /// Answers the complete requests of `input` and sends the replies. Returns what was consumed.
-    fn turn(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch, input: &[u8]) -> usize {
-        let trust =
-            if self.session.authenticated { Trust::Authenticated } else { Trust::Unauthenticated };
-        let scanned = scratch.scanner.scan(&mut self.torn, input, trust);
-        let Scratch { scanner, out, answerer, .. } = scratch;
-        if !scanner.is_empty() {
-            answerer.begin(&self.peer);
-            let mut at = 0;
-            while at < scanner.len() {
-                let window: SmallVec<[Args<'_>; GROUP_MAX]> = (at..at + GROUP_MAX)
-                    .map_while(|number| scanner.request(number, input))
-                    .collect();
-                let (answered, outcome) =
-                    answerer.answer(&mut self.session, &*self.hub, &window, out);
-                at += answered;
-                if outcome == Outcome::Close {
-                    self.closing = true;
-                    break;
-                }
-                if out.len() >= WRITE_BYTES_MIN {
-                    self.send(cx, out);
-                    if self.overflowed().is_some() {
-                        break;
-                    }
-                }
-            }
-            answerer.end();
-            self.peer.answered(&mut self.session);
+    fn turn(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) -> usize {
+        tools.out.clear();
+        let trusted = self.hub.service().lets_in(&self.session);
+        let trust = if trusted { Trust::Authenticated } else { Trust::Unauthenticated };
+        let scanned = tools.scanner.scan(&mut self.torn, input, trust);
+        if tools.scanner.is_empty() {
+            self.peer.active(self.hub.clock().now());
+        } else {
+            self.answer(cx, tools, input);
         }
+        let Tools { scanner, out, .. } = tools;
         self.more = scanned.consumed > 0 && scanned.consumed < input.len() && !scanner.is_empty();
         if let Some(error) = scanned.failed
             && !self.closing
@@ -236,6 +263,33 @@ impl Connection {
             *out = Vec::with_capacity(READ_BYTES_MAX);
         }
         scanned.consumed
+    }
+
+    /// Answers the requests that were scanned, until one ends the connection.
+    fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) {
+        let Tools { scanner, out, answerer } = tools;
+        answerer.begin(&self.peer, self.hub.clock());
+        let mut at = 0;
+        while at < scanner.len() {
+            // The bound is for what piles up: a single reply may be longer.
+            if self.unsent.len() > self.hub.output_bytes_max() {
+                self.overflowed = true;
+                break;
+            }
+            let window: SmallVec<[Args<'_>; GROUP_MAX]> =
+                (at..at + GROUP_MAX).map_while(|number| scanner.request(number, input)).collect();
+            let (answered, outcome) = answerer.answer(&mut self.session, &*self.hub, &window, out);
+            at += answered;
+            if outcome == Outcome::Close {
+                self.closing = true;
+                break;
+            }
+            if out.len() >= WRITE_BYTES_MIN {
+                self.send(cx, out);
+            }
+        }
+        answerer.end();
+        self.peer.answered(&mut self.session);
     }
 
     fn refuse(&self, error: ProtocolError, out: &mut Vec<u8>) {
@@ -274,18 +328,18 @@ fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
     read.ok().map(|()| buffer.filled().len()).filter(|len| *len > 0)
 }
 
-impl Future for Connection {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let connection = self.get_mut();
-        connection.peer.wake_with(cx.waker());
-        let end = std::task::ready!(connection.advance(cx));
-        if matches!(end, End::Unread) {
-            connection.hub.count_unread(connection.session.id, connection.unsent.len());
-        }
-        Poll::Ready(())
+/// Answers until the connection ends; then reads on for a moment and throws away what comes:
+/// closing with unread requests would take back replies that are still on their way.
+pub(super) async fn serve(mut connection: Connection) {
+    let end = poll_fn(|cx| connection.poll(cx)).await;
+    connection.hub.forget(connection.session.id);
+    if matches!(end, End::Unread) {
+        connection.hub.count_unread(connection.session.id, connection.unsent.len());
+        return;
     }
+    let linger = poll_fn(|cx| connection.discard(cx));
+    // Who neither reads nor closes has had its time.
+    drop(tokio::time::timeout(LINGER_MAX, linger).await);
 }
 
 impl Drop for Connection {

@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::hub::Hub;
-use crate::time::{DISCIPLINE_PERIOD, Duration};
+use crate::time::{DISCIPLINE_PERIOD, Discipline, Duration};
 
 /// A gap between our clock and the wall clock above this is worth a person's attention.
 const GAP_TOLD_US: u64 = 1_000_000;
@@ -34,7 +34,8 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
             _ = second.tick() => {
                 hub.close_idle();
                 hub.measure();
-                gap_told = discipline(&hub, gap_told);
+                hub.events().upkeep();
+                gap_told = note(&hub, hub.clock().discipline(), gap_told);
             }
         }
     }
@@ -45,21 +46,63 @@ fn expire(hub: &Hub, budget: Duration) {
     let began = hub.clock().now();
     loop {
         let now = hub.clock().now();
-        if now.since(began) >= budget || engine.sweep(now) {
+        if now.since(began) >= budget {
+            return;
+        }
+        if engine.sweep(now) {
+            hub.events().sweep_laps.increment(1);
             return;
         }
     }
 }
 
-/// Leads our clock towards the wall clock. Returns whether a large gap is there and was told.
-fn discipline(hub: &Hub, told: bool) -> bool {
-    let found = hub.clock().discipline();
+/// Tells what was found when our clock was led towards the wall clock. Returns whether a large
+/// gap is there and was told.
+fn note(hub: &Hub, found: Discipline, told: bool) -> bool {
     hub.note_clock_gap(found.gap_us);
     let large = found.gap_us.unsigned_abs() > GAP_TOLD_US;
     if found.stepped {
+        hub.events().clock_forward.increment(1);
         warn!(gap_us = found.gap_us, "the wall clock is far ahead, stepped to it");
     } else if large && !told {
+        if found.gap_us < 0 {
+            hub.events().clock_backward.increment(1);
+        }
         warn!(gap_us = found.gap_us, "the wall clock was set, limits go on by elapsed time");
     }
     large && !found.stepped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::hub_for_test;
+    use crate::telemetry::metrics_page;
+
+    fn page(hub: &Hub) -> String {
+        metrics_page(hub.service(), hub, hub.events(), hub.clock().now())
+    }
+
+    #[test]
+    fn gap_that_lasts_is_one_step_of_the_clock() {
+        let hub = hub_for_test("", true);
+        let back = Discipline { gap_us: -(GAP_TOLD_US as i64 + 1), stepped: false };
+        let ahead = Discipline { gap_us: GAP_TOLD_US as i64 + 1, stepped: true };
+        let mut told = false;
+        for found in [back, back, ahead, back] {
+            told = note(&hub, found, told);
+        }
+        let page = page(&hub);
+        assert!(page.contains("tollgate_clock_steps_total{direction=\"backward\"} 2\n"), "{page}");
+        assert!(page.contains("tollgate_clock_steps_total{direction=\"forward\"} 1\n"), "{page}");
+    }
+
+    #[test]
+    fn lap_of_the_sweep_is_counted_when_it_is_finished() {
+        let hub = hub_for_test("", true);
+        expire(&hub, Duration::ZERO);
+        assert!(page(&hub).contains("tollgate_sweep_laps_total 0\n"));
+        expire(&hub, Duration::from_secs(1));
+        assert!(page(&hub).contains("tollgate_sweep_laps_total 1\n"));
+    }
 }

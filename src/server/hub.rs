@@ -16,6 +16,7 @@ use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::RateMeter;
 use crate::commands::{Crowd, Facts, Host, Peer, Rates, Service};
+use crate::telemetry::Events;
 use crate::time::Clock;
 
 /// Facts that are settled when the server starts.
@@ -49,6 +50,7 @@ pub(crate) struct Hub {
     clock_gap_us: AtomicI64,
     readiness: AtomicU8,
     meter: RateMeter,
+    events: Events,
     draining: AtomicBool,
     stop: Notify,
     hurry: Notify,
@@ -71,7 +73,12 @@ pub(crate) enum Readiness {
 }
 
 impl Hub {
-    pub(crate) fn new(service: Arc<Service>, clock: Clock, identity: Identity) -> Self {
+    pub(crate) fn new(
+        service: Arc<Service>,
+        clock: Clock,
+        identity: Identity,
+        events: Events,
+    ) -> Self {
         Self {
             service,
             clock,
@@ -87,6 +94,7 @@ impl Hub {
             clock_gap_us: AtomicI64::default(),
             readiness: AtomicU8::new(Readiness::Starting as u8),
             meter: RateMeter::default(),
+            events,
             draining: AtomicBool::default(),
             stop: Notify::new(),
             hurry: Notify::new(),
@@ -103,6 +111,10 @@ impl Hub {
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     pub(super) fn output_bytes_max(&self) -> usize {
@@ -142,7 +154,13 @@ impl Hub {
 
     pub(super) fn count_unread(&self, connection: u64, unsent_bytes: usize) {
         self.unread.fetch_add(1, Ordering::Relaxed);
-        warn!(connection, unsent_bytes, "closed a connection that does not read its replies");
+        let output_bytes_max = self.output_bytes_max();
+        warn!(
+            connection,
+            unsent_bytes,
+            output_bytes_max,
+            "closed a connection that left more replies unread than server.output_bytes_max"
+        );
     }
 
     /// Ends the connections that have been silent for longer than the idle time.

@@ -20,7 +20,7 @@ use tokio::task::LocalSet;
 use tracing::{debug, warn};
 
 use super::answer::Answerer;
-use super::connection::{Connection, Scratch};
+use super::connection::{self, Connection, Scratch};
 use super::hub::Hub;
 use super::peer::PeerState;
 use crate::commands::{Session, Worker};
@@ -36,14 +36,14 @@ const HTTP_BACKLOG: u32 = 128;
 /// Why the server cannot listen; the text is for the person who started it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("cannot resolve the address {address}: {source}")]
+    #[error("cannot resolve the address {address}")]
     Resolve { address: String, source: io::Error },
     #[error(
         "cannot listen on {address}: another program is listening there already; choose another \
          port with {flag}, or stop that program"
     )]
     InUse { address: SocketAddr, flag: &'static str },
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -170,6 +170,15 @@ impl Workers {
     }
 }
 
+/// A connection's place in its worker's load, given back also when the connection panics.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The life of one worker thread.
 fn work(
     mut receiver: mpsc::Receiver<Accepted>,
@@ -177,7 +186,7 @@ fn work(
     load: Arc<AtomicUsize>,
     scratch: Rc<RefCell<Scratch>>,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -189,19 +198,18 @@ fn work(
     tasks.spawn_local(async move {
         while let Some(Accepted { stream, peer, session }) = receiver.recv().await {
             let id = session.id;
+            let place = Place(Arc::clone(&load));
             match TcpStream::from_std(stream) {
                 Ok(stream) => {
-                    let (scratch, hub, load) =
-                        (Rc::clone(&scratch), Arc::clone(&hub), Arc::clone(&load));
+                    let (scratch, hub) = (Rc::clone(&scratch), Arc::clone(&hub));
                     let connection = Connection::new(stream, scratch, hub, peer, session);
                     tokio::task::spawn_local(async move {
-                        connection.await;
-                        load.fetch_sub(1, Ordering::Relaxed);
+                        let _place = place;
+                        connection::serve(connection).await;
                     });
                 }
                 Err(error) => {
                     debug!(%error, "an accepted connection was gone already");
-                    load.fetch_sub(1, Ordering::Relaxed);
                     hub.forget(id);
                 }
             }

@@ -6,6 +6,7 @@ use super::hub::{Hub, Identity, Readiness, Traffic};
 use super::peer::PeerState;
 use crate::commands::{Initial, Runtime, Service, Session};
 use crate::engine::Engine;
+use crate::telemetry::Events;
 use crate::time::{Clock, Duration, Timestamp};
 
 /// A hub without connections, at the epoch.
@@ -34,7 +35,7 @@ pub(crate) fn hub(password: &str, protected: bool) -> Hub {
         workers: 1,
         settings: Vec::new(),
     };
-    Hub::new(Arc::new(service), clock, identity)
+    Hub::new(Arc::new(service), clock, identity, Events::new())
 }
 
 #[test]

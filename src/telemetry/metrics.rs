@@ -2,6 +2,8 @@
 //!
 //! Nothing is counted here. The rooms count for themselves in plain numbers; a scrape reads
 //! them once, so a metric costs nothing while nobody looks. Whoever adds one writes a row.
+//! Rare events of the edge rooms, which nobody counts anyway, are the rows after the table:
+//! `events` has their handles.
 //!
 //! Names follow Prometheus: the prefix `tollgate_`, base units (seconds, bytes), counters that
 //! end in `_total`. A row that does not is refused by the compiler. Labels have few values, all
@@ -10,6 +12,7 @@
 //! CONFIG RESETSTAT sets the counters of commands, errors and keys back to zero; for Prometheus
 //! that is a counter that started again.
 
+use super::events::Events;
 use super::render::{Family, Kind};
 use crate::commands::{BUCKET_BOUNDS_NS, CommandCounts, Facts, Host, Service};
 use crate::engine::Stats;
@@ -197,6 +200,32 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
+pub(super) const CLOCK_STEPS: Event = event(
+    "tollgate_clock_steps_total",
+    "Large steps of the wall clock: followed forward, never backward.",
+);
+pub(super) const SWEEP_LAPS: Event =
+    event("tollgate_sweep_laps_total", "Times the sweep for expired keys has seen every key.");
+pub(super) const PANICS: Event =
+    event("tollgate_panics_total", "Panics of the program's threads; each is a fault of ours.");
+pub(super) const LOG_EVENTS: Event =
+    event("tollgate_log_events_total", "Lines written to the log that tell of something wrong.");
+pub(super) const HTTP_REQUESTS: Event = event(
+    "tollgate_http_requests_total",
+    "Requests answered on the HTTP port, but for those that could not be read.",
+);
+pub(super) const HTTP_DURATION: Event = event_histogram(
+    "tollgate_http_request_duration_seconds",
+    Unit::Seconds,
+    "Time to make an answer on the HTTP port; to send it is not in it.",
+);
+
+/// What is counted as it happens.
+pub(super) struct Event {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+}
+
 struct Metric {
     name: &'static str,
     kind: Kind,
@@ -240,7 +269,12 @@ impl Reading<'_> {
 }
 
 /// Every metric at this moment, as Prometheus reads it.
-pub(crate) fn metrics_page(service: &Service, host: &dyn Host, now: Timestamp) -> String {
+pub(crate) fn metrics_page(
+    service: &Service,
+    host: &dyn Host,
+    events: &Events,
+    now: Timestamp,
+) -> String {
     let reading = Reading {
         service,
         counts: service.command_counts(),
@@ -253,7 +287,7 @@ pub(crate) fn metrics_page(service: &Service, host: &dyn Host, now: Timestamp) -
         let mut family = Family::begin(&mut page, metric.name, metric.help, metric.kind);
         (metric.read)(&reading, &mut family);
     }
-    page
+    page + &events.render()
 }
 
 fn seconds_of_nanos(nanos: u64) -> f64 {
@@ -279,6 +313,17 @@ const fn gauge(name: &'static str, unit: Unit, help: &'static str, read: Read) -
 const fn histogram(name: &'static str, unit: Unit, help: &'static str, read: Read) -> Metric {
     assert!(ends_with(name, unit.suffix()), "a histogram's name ends in its unit");
     metric(name, Kind::Histogram, help, read)
+}
+
+/// Events are things, so their unit is none.
+const fn event(name: &'static str, help: &'static str) -> Event {
+    let Metric { name, help, .. } = counter(name, Unit::None, help, |_, _| {});
+    Event { name, help }
+}
+
+const fn event_histogram(name: &'static str, unit: Unit, help: &'static str) -> Event {
+    let Metric { name, help, .. } = histogram(name, unit, help, |_, _| {});
+    Event { name, help }
 }
 
 const fn metric(name: &'static str, kind: Kind, help: &'static str, read: Read) -> Metric {

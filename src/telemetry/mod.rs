@@ -1,10 +1,12 @@
 //! What can be seen from outside: logs and metrics.
 
+mod events;
 mod log;
 mod metrics;
 mod options;
 mod render;
 
+pub(crate) use events::{Events, HttpEvents};
 pub(crate) use log::{log_panics, start_logging};
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_CONTENT_TYPE, metrics_page};
 pub(crate) use options::{LogFormat, Options};

@@ -1,9 +1,9 @@
 //! The page of metrics as text: Prometheus's exposition format, version 0.0.4.
 //!
-//! Written by hand, because what we have to show is counted already: the workers keep counters
-//! and buckets of durations, and they may be reset. The usual crates want to count themselves:
-//! they take single samples of a histogram, never ready buckets, and an absolute counter only
-//! upwards.
+//! Written by hand, because what these families show is counted already: the workers keep
+//! counters and buckets of durations, and they may be reset. The exporter that `events` uses
+//! wants to count for itself: it takes single samples of a histogram, never ready buckets, and an
+//! absolute counter only upwards.
 //!
 //! Invariants: a family's samples stand together under its HELP and TYPE; buckets add up, and
 //! the last one, `+Inf`, equals the count.

@@ -126,7 +126,9 @@ fn replies_that_pile_up_beyond_their_bound_end_the_connection() {
 
 /// Commands over few keys, some of them wrong, always the same ones for a seed.
 fn drawn_commands(count: usize, seed: u64) -> Vec<Vec<u8>> {
-    const LINES: [&str; 16] = [
+    const LINES: [&str; 18] = [
+        "CL.THROTTLE",
+        "RL.LIMIT",
         "RL.LIMIT KEY 5 1m",
         "RL.LIMIT KEY 5 1m COST 3",
         "RL.LIMIT KEY 3 1h ALGORITHM gcra",
@@ -176,4 +178,33 @@ fn pipeline_is_answered_as_the_same_requests_one_by_one() {
             server.advance("7s");
         }
     }
+}
+
+#[test]
+fn other_connections_have_their_turn_between_those_of_a_long_pipeline() {
+    let flags = ["--set", "server.pipeline_max=1", "--set", "server.workers=1"];
+    let tollgate = Tollgate::start(&flags);
+    let (mut long, mut short) = (tollgate.connect(), tollgate.connect());
+    assert_eq!(short.line("PING"), "+PONG");
+    long.send(&encode(&[b"ECHO", b"x"]).repeat(2_000));
+    short.send(&encode(&[b"INFO", b"commandstats"]));
+    let stats = short.reply().concat();
+    let echoes = stats.split_once("cmdstat_echo:calls=").map_or(0, |(_, rest)| {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("a count")
+    });
+    // Until the second request has arrived, the first connection has the worker to itself.
+    assert!(echoes < 2_000, "{echoes} requests came before one");
+    for _ in 0..2_000 {
+        assert_eq!(long.reply(), ["\"x\""]);
+    }
+}
+
+#[test]
+fn one_reply_may_be_longer_than_what_may_pile_up() {
+    let tollgate = Tollgate::start(&["--set", "server.output_bytes_max=1mb"]);
+    let mut connection = tollgate.connect();
+    let value = vec![b'x'; 16 << 20];
+    assert_eq!(connection.ask(&[b"SET", b"k", &value]), ["+OK"]);
+    assert_eq!(connection.ask(&[b"GET", b"k"])[0].len(), value.len() + 2);
 }

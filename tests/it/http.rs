@@ -95,6 +95,32 @@ fn metrics_tell_what_was_asked_and_answered() {
 }
 
 #[test]
+fn requests_by_http_are_counted_by_page_and_code() {
+    let tollgate = Tollgate::start(&[]);
+    for path in ["/health/live", "/health/live", "/health/ready", "/wp-login.php", "/metrics/x"] {
+        get(tollgate.http_port(), path);
+    }
+    metrics(&tollgate);
+    let page = metrics(&tollgate);
+    let rows = [
+        ("tollgate_http_requests_total{path=\"/health/live\",code=\"200\"}", 2.0),
+        ("tollgate_http_requests_total{path=\"/health/ready\",code=\"503\"}", 0.0),
+        ("tollgate_http_requests_total{path=\"other\",code=\"404\"}", 2.0),
+        // The scrape that asks is counted when it has its answer.
+        ("tollgate_http_requests_total{path=\"/metrics\",code=\"200\"}", 1.0),
+        ("tollgate_http_request_duration_seconds_count{path=\"/health/live\"}", 2.0),
+        ("tollgate_http_request_duration_seconds_bucket{path=\"other\",le=\"+Inf\"}", 2.0),
+        ("tollgate_clock_steps_total{direction=\"backward\"}", 0.0),
+        ("tollgate_panics_total", 0.0),
+        ("tollgate_log_events_total{level=\"warn\"}", 0.0),
+    ];
+    for (series, value) in rows {
+        assert!((page.value(series) - value).abs() < f64::EPSILON, "{series} {value}");
+    }
+    assert!(page.has("tollgate_sweep_laps_total"));
+}
+
+#[test]
 fn names_of_metrics_follow_their_kind() {
     for (name, kind) in metrics(&Tollgate::start(&[])).kinds() {
         assert!(name.starts_with("tollgate_"), "{name}");

@@ -107,7 +107,7 @@ fn key_over_its_maximum_is_refused_by_name_and_leaves_nothing() {
 
 #[test]
 fn new_limiter_at_the_memory_bound_is_refused_and_a_live_one_goes_on() {
-    let tollgate = Tollgate::start(&["--set", "engine.memory_max=20kb"]);
+    let tollgate = Tollgate::start(&["--set", "engine.memory_max=64kb"]);
     let mut connection = tollgate.connect();
     assert_eq!(connection.line("RL.LIMIT live 100 1m"), "*5 :0 :100 :99 :-1 :60000");
     let refused = (0..1_000)

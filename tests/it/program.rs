@@ -1,9 +1,11 @@
 //! The program as a person starts and stops it.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Output;
 
+use crate::resp::encode;
 use crate::server::{Program, command};
 
 fn run(arguments: &[&str]) -> Output {
@@ -53,9 +55,14 @@ fn config_prints_what_is_in_force_and_can_be_read_back() {
     assert!(!text.contains("secret"), "{text}");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("printed.yaml");
-    fs::write(&file, &output.stdout).expect("it is written");
-    let again = run(&["config", "--config", file.to_str().expect("its name is text")]);
-    assert_eq!(String::from_utf8_lossy(&again.stdout), text);
+    let file = file.to_str().expect("its name is text");
+    fs::write(file, &output.stdout).expect("it is written");
+    let masked = run(&["config", "--config", file]);
+    assert_eq!(masked.status.code(), Some(2));
+    assert!(error(&masked).contains("write the password itself"), "{}", error(&masked));
+    fs::write(file, text.replace("'***'", "''")).expect("it is written");
+    let again = run(&["config", "--config", file]);
+    assert_eq!(String::from_utf8_lossy(&again.stdout), text.replace("'***'", "''"));
 }
 
 #[test]
@@ -75,7 +82,7 @@ fn what_was_sent_before_the_signal_is_answered() {
     let program = Program::start(&[]);
     let mut connection = program.connect();
     assert_eq!(connection.line("PING"), "+PONG");
-    let pipeline = crate::resp::encode(&[b"RL.LIMIT", b"k", b"100000", b"1m"]).repeat(5_000);
+    let pipeline = encode(&[b"RL.LIMIT", b"k", b"100000", b"1m"]).repeat(5_000);
     connection.send(&pipeline);
     assert_eq!(connection.reply()[..2], ["*5", ":0"]);
     assert_eq!(program.end_by("TERM").code(), Some(0));
@@ -139,4 +146,34 @@ fn bench_loads_a_server_and_counts_every_reply() {
         serde_json::from_slice(&output.stdout).expect("it prints JSON alone");
     let text = report.to_string();
     assert!(text.contains("5000"), "{text}");
+}
+
+#[test]
+fn replies_on_their_way_are_not_taken_back_by_a_stop() {
+    let program = Program::start(&[]);
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.expect("a socket");
+    // So small that most replies wait in the server when the signal comes.
+    socket.set_recv_buffer_size(4_096).expect("a socket option");
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], program.port));
+    socket.connect(&address.into()).expect("it listens");
+    let mut stream = std::net::TcpStream::from(socket);
+    let word = [b'x'; 1_000];
+    let pair = [encode(&[b"INCR", b"n"]), encode(&[b"ECHO", &word])].concat();
+    stream.write_all(&pair.repeat(600)).expect("it takes all");
+    let mut first = [0; 4];
+    stream.read_exact(&mut first).expect("the first reply");
+    assert_eq!(&first, b":1\r\n");
+    let mut other = program.connect();
+    assert_eq!(other.line("PING"), "+PONG");
+    let ended = std::thread::spawn(move || program.end_by("TERM"));
+    stream.write_all(&encode(&[b"PING"]).repeat(3)).ok();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("the end, and no reset");
+    assert_eq!(ended.join().expect("it ends").code(), Some(0));
+    let rest = String::from_utf8(rest).expect("text");
+    let counts: Vec<&str> = rest.lines().filter_map(|line| line.strip_prefix(':')).collect();
+    let expected: Vec<String> = (2..2 + counts.len()).map(|count| count.to_string()).collect();
+    assert_eq!(counts, expected);
+    assert!(rest.ends_with("\r\n"), "the last reply is whole");
 }
