@@ -25,7 +25,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-pub(crate) use effect::Effect;
+pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
@@ -269,13 +269,14 @@ impl Engine {
         }
     }
 
-    /// The effects of one shard since the last call, in the order in which they happened.
+    /// The effects of one shard since the last call, in the order in which they happened. Fails
+    /// where too many had waited.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "whatever follows changes asks for it; there is nobody yet")
     )]
-    pub(crate) fn drain_effects(&self, shard: usize) -> Vec<Effect> {
-        self.shards.get(shard).map(|shard| shard.lock().effects.drain()).unwrap_or_default()
+    pub(crate) fn drain_effects(&self, shard: usize) -> Result<Vec<Effect>, Overflowed> {
+        self.shards[shard].lock().effects.drain()
     }
 
     pub(crate) fn shards(&self) -> usize {
