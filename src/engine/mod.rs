@@ -229,10 +229,11 @@ impl Engine {
     }
 
     /// Whether memory is so far over its bound (by a sixteenth) that even live limiters must
-    /// not grow. Between the two bounds only new keys are refused.
+    /// not grow. Between the two bounds only new keys are refused. Where there is something to
+    /// evict, as after the bound was lowered, that goes first, and nobody is refused.
     pub(crate) fn is_overfull(&self) -> bool {
         let max = self.memory_max();
-        max != 0 && self.used_bytes() >= max + max / 16
+        max != 0 && self.used_bytes() >= max.saturating_add(max / 16) && !self.can_evict()
     }
 
     /// The gate has already evicted what it may for one request; where there is more to evict,

@@ -68,16 +68,17 @@ fn full_memory_without_a_policy_refuses_and_evicts_nothing() {
 }
 
 #[test]
-fn lowered_bound_is_reached_by_housekeeping_alone() {
+fn lowered_bound_refuses_no_live_limiter_and_is_reached_by_housekeeping() {
     let flags = ["--set", BOUND, "--set", "engine.memory_policy=allkeys-random"];
     let tollgate = Tollgate::start(&flags);
     let mut connection = tollgate.connect();
     spend_live(&mut connection, 999);
     assert_eq!(fill(&mut connection), None);
     assert_eq!(connection.line("CONFIG SET maxmemory 300kb"), "+OK");
+    spend_live(&mut connection, 998);
     // Asking for INFO makes no room: only housekeeping does.
     let reached =
         (0..1_000_000).any(|_| info(&mut connection, "memory", "used_memory") < 300 << 10);
     assert!(reached);
-    spend_live(&mut connection, 998);
+    spend_live(&mut connection, 997);
 }
