@@ -34,8 +34,9 @@ fn spend_live(connection: &mut Connection, left: u64) {
 
 #[test]
 fn full_memory_evicts_strings_for_strings_and_for_limiters_but_no_limiter() {
-    let flags = ["--set", BOUND, "--set", "engine.memory_policy=allkeys-lru"];
-    let tollgate = Tollgate::start(&flags);
+    // Housekeeping does not come by: who wants room has to make it.
+    let settings = [BOUND, "engine.memory_policy=allkeys-lru", "engine.expiry_period=1h"];
+    let tollgate = Tollgate::start(&settings.map(|setting| ["--set", setting]).concat());
     let mut connection = tollgate.connect();
     spend_live(&mut connection, 999);
     assert_eq!(fill(&mut connection), None);
