@@ -346,7 +346,8 @@ impl Worker {
             return Err(Error::NoAuth);
         }
         let engine = self.service.engine();
-        if flags.has(Flags::DENYOOM) && engine.is_full() && !engine.make_room(self.now) {
+        let grows = flags.has(Flags::DENYOOM) || flags.has(Flags::MAKES_KEYS);
+        if grows && engine.is_full() && !engine.make_room(self.now) && flags.has(Flags::DENYOOM) {
             return Err(Error::OutOfMemory);
         }
         Ok(())

@@ -16,7 +16,7 @@ pub(super) const SPECS: &[Spec] = &[
         name: "RL.LIMIT",
         arity: Arity::at_least(4),
         keys: Keys::ONE,
-        flags: Flags::WRITE.and(Flags::FAST),
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::MAKES_KEYS),
         group: Group::RateLimit,
         since: "0.1.0",
         complexity: "O(1) amortised",

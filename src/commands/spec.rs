@@ -175,6 +175,9 @@ impl Flags {
     pub(crate) const NO_MULTI: Self = Self(1 << 11);
     pub(crate) const NO_ASYNC_LOADING: Self = Self(1 << 12);
     pub(crate) const BLOCKING: Self = Self(1 << 13);
+    /// May store a new key, and is not refused at the memory bound if it need not: room is made
+    /// first, and only a key that has none is refused.
+    pub(crate) const MAKES_KEYS: Self = Self(1 << 14);
 
     /// Those that Redis has, with its names and in its order.
     const NAMED: [(Self, &'static str); 13] = [

@@ -17,7 +17,7 @@ pub(super) const SPECS: &[Spec] = &[
         // As a module's command: it checks the number of its words itself.
         arity: Arity::at_least(1),
         keys: Keys::ONE,
-        flags: Flags::WRITE,
+        flags: Flags::WRITE.and(Flags::MAKES_KEYS),
         group: Group::RateLimit,
         since: "0.1.0",
         complexity: "O(1)",
@@ -29,7 +29,7 @@ pub(super) const SPECS: &[Spec] = &[
         name: "THROTTLE",
         arity: Arity::between(5, 6),
         keys: Keys::ONE,
-        flags: Flags::WRITE.and(Flags::FAST),
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::MAKES_KEYS),
         group: Group::RateLimit,
         since: "0.1.0",
         complexity: "O(1)",

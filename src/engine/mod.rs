@@ -25,7 +25,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-pub(crate) use effect::Effect;
+pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
@@ -229,14 +229,17 @@ impl Engine {
     }
 
     /// Whether memory is so far over its bound (by a sixteenth) that even live limiters must
-    /// not grow. Between the two bounds only new keys are refused.
+    /// not grow. Between the two bounds only new keys are refused. Where there is something to
+    /// evict, as after the bound was lowered, that goes first, and nobody is refused.
     pub(crate) fn is_overfull(&self) -> bool {
         let max = self.memory_max();
-        max != 0 && self.used_bytes() >= max + max / 16
+        max != 0 && self.used_bytes() >= max.saturating_add(max / 16) && !self.can_evict()
     }
 
+    /// The gate has already evicted what it may for one request; where there is more to evict,
+    /// the key passes, and that goes next.
     fn room_for_a_key(&self) -> Result<(), OutOfMemory> {
-        if self.is_full() { Err(OutOfMemory) } else { Ok(()) }
+        if self.is_full() && !self.can_evict() { Err(OutOfMemory) } else { Ok(()) }
     }
 
     /// One bounded step of the sweep for expired keys. Returns whether it ended a lap over the
@@ -267,13 +270,14 @@ impl Engine {
         }
     }
 
-    /// The effects of one shard since the last call, in the order in which they happened.
+    /// The effects of one shard since the last call, in the order in which they happened. Fails
+    /// where too many had waited.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "whatever follows changes asks for it; there is nobody yet")
     )]
-    pub(crate) fn drain_effects(&self, shard: usize) -> Vec<Effect> {
-        self.shards.get(shard).map(|shard| shard.lock().effects.drain()).unwrap_or_default()
+    pub(crate) fn drain_effects(&self, shard: usize) -> Result<Vec<Effect>, Overflowed> {
+        self.shards[shard].lock().effects.drain()
     }
 
     pub(crate) fn shards(&self) -> usize {

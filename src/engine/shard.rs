@@ -67,6 +67,8 @@ pub(super) struct Shard {
     pub(super) effects: Effects,
     /// Where the expiry sweep goes on: database and slot.
     swept: (usize, Slot),
+    /// Where the search for something to evict goes on: the same.
+    pub(super) evicting: (usize, Slot),
 }
 
 impl Shard {

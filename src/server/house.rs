@@ -2,7 +2,8 @@
 //!
 //! Expired keys are looked for every `expiry_period`, for at most `expiry_budget` each time, so
 //! expiry takes no more than their quotient of one core; a lap over the keyspace that does not
-//! fit goes on the next time. A key past its deadline is never shown, swept or not.
+//! fit goes on the next time. A key past its deadline is never shown, swept or not. Where memory
+//! is over its bound and something can be evicted, that gets as much time again.
 
 use std::sync::Arc;
 
@@ -30,7 +31,10 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
     let mut gap_told = false;
     loop {
         tokio::select! {
-            _ = sweep.tick() => expire(&hub, options.expiry_budget),
+            _ = sweep.tick() => {
+                expire(&hub, options.expiry_budget);
+                make_room(&hub, options.expiry_budget);
+            }
             _ = second.tick() => {
                 hub.close_idle();
                 hub.measure();
@@ -51,6 +55,18 @@ fn expire(hub: &Hub, budget: Duration) {
         }
         if engine.sweep(now) {
             hub.events().sweep_laps.increment(1);
+            return;
+        }
+    }
+}
+
+/// Evicts what writes have left to do, or a lowered bound, as long as there is something.
+fn make_room(hub: &Hub, budget: Duration) {
+    let engine = hub.service().engine();
+    let began = hub.clock().now();
+    loop {
+        let now = hub.clock().now();
+        if !engine.is_full() || now.since(began) >= budget || !engine.make_room(now) {
             return;
         }
     }
