@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 
 use super::key::{Key, KeyRef, index_hash};
 use super::value::{Value, allocated};
-use crate::limit::malloc_bytes;
+use crate::size::malloc_bytes;
 use crate::time::Timestamp;
 
 /// Slots a chunk. Few, so that a shard with few keys stays small, and so that chunks become empty

@@ -4,7 +4,8 @@
 //! allocation. Every value has one encoded form that begins with a version byte; whatever
 //! outlives the process is written in it.
 
-use crate::limit::{State, malloc_bytes};
+use crate::limit::State;
+use crate::size::malloc_bytes;
 
 /// The version that [`Value::encode`] writes; [`Value::decode`] reads this and all before it.
 const VERSION: u8 = 1;

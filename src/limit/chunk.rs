@@ -11,6 +11,8 @@
 //! the costs and fits 64 bits, which the log sees to; `first_us` and `last_us` are the moments of
 //! the first and the last entry, if there is one. Units: microseconds.
 
+use crate::size::malloc_bytes;
+
 /// Entries of a chunk as a log grows. The last size is that of every chunk of a large log.
 const SLOTS: [u16; 5] = [2, 10, 30, 62, 126];
 const SLOTS_MAX: u16 = SLOTS[SLOTS.len() - 1];
@@ -393,10 +395,4 @@ impl Chunk {
     pub(super) fn heap_bytes(&self) -> usize {
         malloc_bytes(size_of_val(self))
     }
-}
-
-/// What the system's allocator spends on a block: a word before it, in steps of 16, at least 32.
-pub(crate) const fn malloc_bytes(size: usize) -> usize {
-    let spent = (size + 8).next_multiple_of(16);
-    if spent < 32 { 32 } else { spent }
 }

@@ -37,7 +37,6 @@ mod vectors;
 
 use crate::time::Timestamp;
 
-pub(crate) use self::chunk::malloc_bytes;
 pub use self::decision::{Cost, Decision, Verdict};
 pub use self::encoding::DecodeError;
 pub use self::quota::{

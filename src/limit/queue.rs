@@ -12,8 +12,9 @@
 
 use std::collections::VecDeque;
 
-use super::chunk::{Chunk, Entry, malloc_bytes};
+use super::chunk::{Chunk, Entry};
 use super::ends::{Newest, Oldest, entry};
+use crate::size::malloc_bytes;
 
 #[derive(Debug)]
 #[repr(C)]

@@ -52,6 +52,12 @@ impl Bytes {
     }
 }
 
+/// What the system's allocator spends on a block: a word before it, in steps of 16, at least 32.
+pub const fn malloc_bytes(size: usize) -> usize {
+    let spent = (size + 8).next_multiple_of(16);
+    if spent < 32 { 32 } else { spent }
+}
+
 impl FromStr for Bytes {
     type Err = ParseBytesError;
 
