@@ -7,7 +7,7 @@
 //! is asked of every request comes first in it.
 //!
 //! Invariants: a queue holds at least one entry, until its log takes it away; no chunk is empty;
-//! `sum` and `entries` are those of chunks and ends together, `chunks_bytes` that of the chunks;
+//! `sum` and `entries` are those of chunks and ends together, `chunks_bytes` is that of the chunks and their list;
 //! where no chunk stands and the newest end holds entries, so does the oldest.
 
 use std::collections::VecDeque;
@@ -26,7 +26,8 @@ pub(super) struct Queue {
     /// The first so many entries are coarse: later than what they stand for.
     coarse: u32,
     newest: Newest,
-    /// What the chunks, also the spare one, cost in memory.
+    /// What the chunks, also the spare one, and their list cost in memory: asked for at every
+    /// request, and so beside what every request reads.
     chunks_bytes: usize,
     chunks: VecDeque<Box<Chunk>>,
     spare: Option<Box<Chunk>>,
@@ -49,6 +50,7 @@ impl Queue {
             chunks: VecDeque::from([chunk]),
             spare: None,
         };
+        queue.chunks_bytes += list_bytes(&queue.chunks);
         queue.stage_oldest();
         queue
     }
@@ -159,7 +161,9 @@ impl Queue {
         };
         Chunk::push(&mut chunk, entry);
         self.chunks_bytes += chunk.heap_bytes();
+        self.chunks_bytes -= list_bytes(&self.chunks);
         self.chunks.push_back(chunk);
+        self.chunks_bytes += list_bytes(&self.chunks);
     }
 
     /// Drops the entries up to and including `horizon_us`.
@@ -336,10 +340,12 @@ impl Queue {
         self.sum += other.sum;
         self.entries += other.entries;
         self.coarse = other.coarse;
-        self.chunks_bytes += other.chunks_bytes;
+        self.chunks_bytes += other.chunks_bytes - list_bytes(&other.chunks);
+        self.chunks_bytes -= list_bytes(&self.chunks);
         for chunk in other.chunks.into_iter().rev() {
             self.chunks.push_front(chunk);
         }
+        self.chunks_bytes += list_bytes(&self.chunks);
     }
 
     /// Reads a word of each line of the cache that the next request will.
@@ -350,11 +356,7 @@ impl Queue {
 
     /// What the queue costs in memory, with all that it holds.
     pub(super) fn heap_bytes(&self) -> usize {
-        let chunks = match self.chunks.capacity() {
-            0 => 0,
-            capacity => malloc_bytes(capacity * size_of::<Box<Chunk>>()),
-        };
-        malloc_bytes(size_of::<Self>()) + chunks + self.chunks_bytes
+        malloc_bytes(size_of::<Self>()) + self.chunks_bytes
     }
 
     #[cfg(test)]
@@ -366,7 +368,7 @@ impl Queue {
         assert!(self.chunks.iter().all(|chunk| !chunk.is_empty()));
         let chunks = self.chunks.iter().chain(&self.spare);
         let bytes = chunks.map(|chunk| chunk.heap_bytes());
-        assert_eq!(self.chunks_bytes, bytes.sum::<usize>());
+        assert_eq!(self.chunks_bytes, bytes.sum::<usize>() + list_bytes(&self.chunks));
     }
 
     /// How many entries stand at the oldest end, in chunks and at the newest end.
@@ -377,10 +379,19 @@ impl Queue {
     }
 }
 
+/// What the list of chunks itself costs in memory.
+fn list_bytes(chunks: &VecDeque<Box<Chunk>>) -> usize {
+    match chunks.capacity() {
+        0 => 0,
+        capacity => malloc_bytes(capacity * size_of::<Box<Chunk>>()),
+    }
+}
+
 impl Clone for Queue {
     fn clone(&self) -> Self {
         let chunks: VecDeque<_> = self.chunks.iter().map(|chunk| chunk.duplicate()).collect();
-        let chunks_bytes = chunks.iter().map(|chunk| chunk.heap_bytes()).sum();
+        let chunks_bytes = chunks.iter().map(|chunk| chunk.heap_bytes()).sum::<usize>();
+        let chunks_bytes = chunks_bytes + list_bytes(&chunks);
         Self { chunks_bytes, chunks, spare: None, ..*self }
     }
 }
