@@ -7,8 +7,8 @@
 //! is asked of every request comes first in it.
 //!
 //! Invariants: a queue holds at least one entry, until its log takes it away; no chunk is empty;
-//! `sum` and `entries` are those of chunks and ends together, `chunks_bytes` is that of the chunks and their list;
-//! where no chunk stands and the newest end holds entries, so does the oldest.
+//! `sum` and `entries` are those of chunks and ends together, `chunks_bytes` is that of the chunks
+//! and their list; where no chunk stands and the newest end holds entries, so does the oldest.
 
 use std::collections::VecDeque;
 
