@@ -10,6 +10,8 @@ pub mod limit; // may this pass: Quota, Cost, Decision, the algorithms
 #[cfg(feature = "server")]
 mod protocol; // the wire: RESP bytes to requests, replies to bytes
 #[cfg(feature = "server")]
+mod collection; // what else a key can hold: hashes, lists, sets, sorted sets
+#[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
 mod commands; // argv to reply: the table, the gate, the handlers

@@ -324,7 +324,7 @@ impl Worker {
         let service: &Service = &self.service;
         let keys = entry.keys();
         let mut list = KeyList::new();
-        for place in keys.places(args.len()) {
+        for place in keys.places(args) {
             let bytes = args.get(place).unwrap_or_default();
             service.check_key_length(bytes)?;
             list.push(service.engine().key(bytes));

@@ -167,7 +167,7 @@ fn keyed_entry<'t>(call: &Call<'t, '_>, request: Args<'_>) -> Result<&'t Entry, 
 fn keys(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let request = call.args.skip(2);
     let entry = keyed_entry(call, request)?;
-    let places = entry.keys().places(request.len());
+    let places = entry.keys().places(request);
     let keys: Vec<&[u8]> = places.filter_map(|place| request.get(place)).collect();
     reply.bulks(&keys);
     Ok(Outcome::Reply)
@@ -176,8 +176,8 @@ fn keys(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
 fn keys_and_flags(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let request = call.args.skip(2);
     let entry = keyed_entry(call, request)?;
-    reply.array(entry.keys().places(request.len()).count());
-    for (number, place) in entry.keys().places(request.len()).enumerate() {
+    reply.array(entry.keys().places(request).count());
+    for (number, place) in entry.keys().places(request).enumerate() {
         reply.array(2);
         reply.bulk(request.get(place).unwrap_or_default());
         entry::names(entry::access(entry, number, request), reply);

@@ -237,6 +237,13 @@ fn family(group: Group) -> Option<&'static str> {
         Group::String => Some("string"),
         Group::Generic => Some("keyspace"),
         Group::Connection => Some("connection"),
+        Group::Hash => Some("hash"),
+        Group::List => Some("list"),
+        Group::Set => Some("set"),
+        Group::SortedSet => Some("sortedset"),
+        Group::Transactions => Some("transaction"),
+        Group::PubSub => Some("pubsub"),
+        Group::Scripting => Some("scripting"),
         Group::RateLimit | Group::Server | Group::Cluster => None,
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn describe(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
     let flags: Vec<&str> = details::flags(entry).names().collect();
     names(&flags, reply);
     let (first, last, step) = match entry.keys() {
-        Keys::None | Keys::All => (0, 0, 0),
+        Keys::None | Keys::All | Keys::Counted { first: None, .. } => (0, 0, 0),
+        Keys::Counted { first: Some(first), .. } => (first as i64, first as i64, 1),
         Keys::Range { first, last, step } => (first as i64, i64::from(last), step as i64),
     };
     for number in [first, last, step] {

@@ -229,17 +229,11 @@ fn window(word: &[u8]) -> Result<Duration, Error> {
 }
 
 fn state(value: &Value) -> Result<&State, Error> {
-    match value {
-        Value::Limit(state) => Ok(state),
-        Value::Integer(_) | Value::Text(_) | Value::Raw(_) => Err(Error::WrongType),
-    }
+    value.as_limit().ok_or(Error::WrongType)
 }
 
 pub(super) fn state_mut(value: &mut Value) -> Result<&mut State, Error> {
-    match value {
-        Value::Limit(state) => Ok(state),
-        Value::Integer(_) | Value::Text(_) | Value::Raw(_) => Err(Error::WrongType),
-    }
+    value.as_limit_mut().ok_or(Error::WrongType)
 }
 
 fn answer(decision: &Decision, reply: &mut Reply<'_>) {

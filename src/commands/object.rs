@@ -43,6 +43,10 @@ fn encoding(view: &mut View<'_>, key: KeyRef<'_>, reply: &mut Reply<'_>) -> Resu
         Some(Value::Text(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX => reply.bulk("embstr"),
         Some(Value::Text(_) | Value::Raw(_)) => reply.bulk("raw"),
         Some(Value::Limit(state)) => reply.bulk(counted_by(state)),
+        Some(Value::Hash(hash)) => reply.bulk(hash.encoding()),
+        Some(Value::List(list)) => reply.bulk(list.encoding()),
+        Some(Value::Set(set)) => reply.bulk(set.encoding()),
+        Some(Value::SortedSet(set)) => reply.bulk(set.encoding()),
     }
     Ok(())
 }
@@ -79,9 +83,7 @@ fn refcount(view: &mut View<'_>, key: KeyRef<'_>, reply: &mut Reply<'_>) -> Resu
     match view.glance(key).map(|found| found.value) {
         None => reply.null(),
         Some(Value::Integer(0..SHARED_INTEGERS)) => reply.integer(i32::MAX.into()),
-        Some(Value::Integer(_) | Value::Text(_) | Value::Raw(_) | Value::Limit(_)) => {
-            reply.integer(1);
-        }
+        Some(_) => reply.integer(1),
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::call::{Call, Ground, Request};
 use super::session::Outcome;
 use crate::engine::KeyRef;
-use crate::protocol::{Error, Reply};
+use crate::protocol::{Args, Error, Reply, parse_u64};
 
 /// One command.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +125,12 @@ pub(crate) enum Keys {
         last: i32,
         step: usize,
     },
+    /// As many as the word at `count` says, behind it; and before them all, where there is one,
+    /// the word at `first`.
+    Counted {
+        count: usize,
+        first: Option<usize>,
+    },
     /// No key by name, but the whole keyspace.
     All,
 }
@@ -135,10 +141,20 @@ impl Keys {
     /// Every argument from the first on.
     pub(crate) const REST: Self = Self::Range { first: 1, last: -1, step: 1 };
 
-    /// Numbers of the words that are keys.
-    pub(crate) fn places(self, words: usize) -> impl Iterator<Item = usize> {
+    /// Numbers of the words that are keys. A count that is none, or that is larger than what
+    /// follows, counts no keys: the command says what is wrong with it.
+    pub(crate) fn places(self, args: Args<'_>) -> impl Iterator<Item = usize> {
+        let words = args.len();
+        let mut before = None;
         let (first, last, step) = match self {
             Self::None | Self::All => (1, 0, 1),
+            Self::Counted { count, first } => {
+                before = first;
+                let keys = args.get(count).and_then(parse_u64).unwrap_or(0);
+                let keys = usize::try_from(keys).unwrap_or(usize::MAX);
+                let fits = keys <= words.saturating_sub(count + 1);
+                (count + 1, if fits { count + keys } else { 0 }, 1)
+            }
             Self::Range { first, last, step } => {
                 let last = match usize::try_from(last) {
                     Ok(last) => last,
@@ -147,7 +163,10 @@ impl Keys {
                 (first, last, step)
             }
         };
-        (first..=last).step_by(step).take_while(move |place| *place < words)
+        before
+            .into_iter()
+            .chain((first..=last).step_by(step))
+            .take_while(move |place| *place < words)
     }
 }
 
@@ -222,10 +241,17 @@ impl BitOr for Flags {
 pub(crate) enum Group {
     RateLimit,
     String,
+    Hash,
+    List,
+    Set,
+    SortedSet,
     Generic,
     Connection,
     Server,
     Cluster,
+    Transactions,
+    PubSub,
+    Scripting,
 }
 
 impl Group {
@@ -233,6 +259,13 @@ impl Group {
         match self {
             Self::RateLimit => "rate-limit",
             Self::String => "string",
+            Self::Hash => "hash",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Transactions => "transactions",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
             Self::Generic => "generic",
             Self::Connection => "connection",
             Self::Server => "server",
@@ -244,9 +277,31 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::OwnedArgs;
 
     fn places(keys: Keys, words: usize) -> Vec<usize> {
-        keys.places(words).collect()
+        places_in(keys, &vec!["w"; words])
+    }
+
+    fn places_in(keys: Keys, words: &[&str]) -> Vec<usize> {
+        keys.places(OwnedArgs::of(words).as_args()).collect()
+    }
+
+    #[test]
+    fn counted_keys_stand_behind_their_count() {
+        let eval = Keys::Counted { count: 2, first: None };
+        assert_eq!(places_in(eval, &["EVAL", "s", "2", "a", "b", "c"]), [3, 4]);
+        assert_eq!(places_in(eval, &["EVAL", "s", "0", "a"]), Vec::<usize>::new());
+        let store = Keys::Counted { count: 2, first: Some(1) };
+        assert_eq!(places_in(store, &["ZUNIONSTORE", "d", "1", "a", "WEIGHTS", "1"]), [1, 3]);
+    }
+
+    #[test]
+    fn count_that_is_none_or_too_large_counts_no_keys() {
+        let eval = Keys::Counted { count: 2, first: None };
+        for count in ["-1", "x", "3", "18446744073709551615"] {
+            assert_eq!(places_in(eval, &["EVAL", "s", count, "a", "b"]), Vec::<usize>::new());
+        }
     }
 
     #[test]

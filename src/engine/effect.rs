@@ -43,6 +43,13 @@ pub(crate) enum Change {
     Swapped { other: u8 },
 }
 
+/// Where the list stood.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    sequence: u64,
+    pending: usize,
+}
+
 /// Collects effects once somebody listens.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
@@ -66,6 +73,20 @@ impl Effects {
                 return;
             }
             pending.push(Effect { sequence: self.sequence, db: db as u8, change: change() });
+        }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { sequence: self.sequence, pending: self.pending.as_ref().map_or(0, Vec::len) }
+    }
+
+    /// Forgets what was appended since the mark: it has been taken back.
+    pub(super) fn rewind(&mut self, mark: Mark) {
+        if let Some(pending) = &mut self.pending
+            && !self.overflowed
+        {
+            pending.truncate(mark.pending);
+            self.sequence = mark.sequence;
         }
     }
 

@@ -54,6 +54,11 @@ pub(crate) struct KeyRef<'a> {
 }
 
 impl<'a> KeyRef<'a> {
+    /// A key to look up in the shard it is known to be in, by what its slot remembers.
+    pub(super) fn within_shard(bytes: &'a [u8], tag: u32) -> Self {
+        Self { bytes, hash: u64::from(tag) }
+    }
+
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -8,14 +8,17 @@
 //! Invariants: time inside a shard never goes back; keys and values change only in `shard.rs`;
 //! nothing waits for I/O while a shard is locked.
 
+mod collections;
 mod effect;
 mod evict;
+mod followers;
 mod key;
 mod options;
 mod shard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod undo;
 mod value;
 mod view;
 
@@ -29,7 +32,7 @@ pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
-pub(crate) use value::{Value, reserve};
+pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;

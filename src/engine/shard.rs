@@ -2,16 +2,18 @@
 //!
 //! [`Shard::store`], [`Shard::edit`], [`Shard::set_expires`], [`Shard::remove`],
 //! [`Shard::flush`] and [`Shard::swap`] are that place, also for expiry, eviction and replay.
-//! They, and nothing else, keep the memory sum, move the limiter generation and append to the
-//! effect list.
+//! They, and nothing else, keep the memory sum, move the limiter generation, append to the
+//! effect list, tell the followers of a key and note what can be undone.
 
 use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
 use super::effect::{Change, Effects};
+use super::followers::Followers;
 use super::key::KeyRef;
 use super::table::{Entry, Held, Slot, Table};
+use super::undo::Undo;
 use super::value::Value;
 use crate::time::Timestamp;
 
@@ -65,6 +67,9 @@ pub(super) struct Shard {
     limiter_generation: u64,
     pub(super) counts: Counts,
     pub(super) effects: Effects,
+    pub(super) followers: Followers,
+    /// What the transaction would take back, where it might have to.
+    pub(super) undo: Option<Undo>,
     /// Where the expiry sweep goes on: database and slot.
     swept: (usize, Slot),
     /// Where the search for something to evict goes on: the same.
@@ -98,19 +103,31 @@ impl Shard {
         Some(slot)
     }
 
+    /// The slot of a key, whether it has expired or not.
+    pub(super) fn slot(&self, db: usize, key: KeyRef<'_>) -> Option<Slot> {
+        self.tables.get(db)?.find(key)
+    }
+
     pub(super) fn entry(&mut self, db: usize, slot: Slot) -> &mut Entry {
         self.tables[db].at(slot)
     }
 
     /// Puts a value under a key, whatever was there.
-    pub(super) fn store(&mut self, db: usize, key: KeyRef<'_>, entry: Entry) {
+    pub(super) fn store(&mut self, db: usize, key: KeyRef<'_>, mut entry: Entry) {
         self.effects.append(db, || stored(key.bytes(), &entry.value, entry.expires));
         self.limiter_generation += u64::from(entry.value.is_limit());
         while self.tables.len() <= db {
             self.tables.push(Table::default());
         }
+        let slot = self.tables[db].find(key);
+        if self.undo.is_some() {
+            // It may come from under another key, where it noted its changes.
+            entry.value.forget_undo();
+            let before = slot.map(|slot| self.entry(db, slot).clone());
+            self.note_put(db, key, before.as_ref());
+        }
         let table = &mut self.tables[db];
-        match table.find(key) {
+        match slot {
             Some(slot) => {
                 let old = table.replace(slot, entry);
                 self.limiter_generation += u64::from(old.value.is_limit());
@@ -119,9 +136,10 @@ impl Shard {
                 table.insert(entry);
             }
         }
+        self.followers.changed(db, key.bytes());
     }
 
-    /// Changes a value in place, as `edit` says.
+    /// Changes a value in place, as `edit` says. A collection that is left empty goes.
     #[inline]
     pub(super) fn edit<R, E>(
         &mut self,
@@ -129,6 +147,9 @@ impl Shard {
         slot: Slot,
         edit: impl FnOnce(&mut Value) -> Result<(R, Kept), E>,
     ) -> Result<R, E> {
+        if self.undo.is_some() {
+            self.note_edit(db, slot);
+        }
         let table = &mut self.tables[db];
         let entry = table.at(slot);
         let charged = entry.charge_bytes();
@@ -149,18 +170,41 @@ impl Shard {
                 expires.over(current)
             }
         };
+        if entry.value.is_empty_collection() {
+            table.recharge(charged, charges);
+            self.remove(db, slot);
+            return Ok(result);
+        }
         self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
+        self.followers.changed(db, entry.key.as_bytes());
         table.recharge(charged, charges);
         if expires != current {
-            table.set_expires(slot, expires);
+            if self.undo.is_some() {
+                self.note_expires(db, slot);
+            }
+            self.tables[db].set_expires(slot, expires);
         }
         Ok(result)
     }
 
+    /// Brings a value back to what it was.
+    pub(super) fn revalue(&mut self, db: usize, slot: Slot, back: impl FnOnce(&mut Value)) {
+        let table = &mut self.tables[db];
+        let entry = table.at(slot);
+        let charged = entry.charge_bytes();
+        back(&mut entry.value);
+        let charges = entry.charge_bytes();
+        table.recharge(charged, charges);
+    }
+
     pub(super) fn set_expires(&mut self, db: usize, slot: Slot, expires: Timestamp) {
+        if self.undo.is_some() {
+            self.note_expires(db, slot);
+        }
         let entry = self.tables[db].at(slot);
         self.limiter_generation += u64::from(entry.value.is_limit());
         self.effects.append(db, || Change::Expiring { key: entry.key.as_bytes().into(), expires });
+        self.followers.changed(db, entry.key.as_bytes());
         self.tables[db].set_expires(slot, expires);
     }
 
@@ -169,13 +213,20 @@ impl Shard {
         let entry = table.remove(slot)?;
         self.limiter_generation += u64::from(entry.value.is_limit());
         self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
+        self.followers.changed(db, entry.key.as_bytes());
+        if self.undo.is_some() {
+            let key = KeyRef::within_shard(entry.key.as_bytes(), entry.tag());
+            self.note_put(db, key, Some(&entry));
+        }
         Some(entry)
     }
 
     /// Forgets a database. The entries are returned, so that the caller frees them after
     /// letting the shard go.
     pub(super) fn flush(&mut self, db: usize) -> Option<Table> {
+        debug_assert!(self.undo.is_none(), "who flushes holds every shard, and is never undone");
         let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
+        self.followers.changed_all(db, |key| table.holds(key));
         self.limiter_generation += 1;
         self.effects.append(db, || Change::Flushed);
         Some(table)
@@ -185,6 +236,11 @@ impl Shard {
     pub(super) fn swap(&mut self, db: usize, other: usize) {
         while self.tables.len() <= db.max(other) {
             self.tables.push(Table::default());
+        }
+        debug_assert!(self.undo.is_none(), "who swaps holds every shard, and is never undone");
+        let tables = [&self.tables[db], &self.tables[other]];
+        for db in [db, other] {
+            self.followers.changed_all(db, |key| tables.iter().any(|table| table.holds(key)));
         }
         self.tables.swap(db, other);
         self.limiter_generation += 1;

@@ -32,7 +32,7 @@ pub(crate) type Slot = u32;
 /// A key and what is remembered under it.
 ///
 /// What a search compares stands first and together: it is mostly on one line of the cache.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Entry {
     tag: u32,
@@ -80,6 +80,10 @@ impl Entry {
             Value::Integer(_) => 0,
             Value::Text(bytes) => bytes.first().copied().map_or(0, u64::from),
             Value::Raw(bytes) => bytes.first().copied().map_or(0, u64::from),
+            Value::Hash(hash) => hash.len() as u64,
+            Value::List(list) => list.len() as u64,
+            Value::Set(set) => set.len() as u64,
+            Value::SortedSet(set) => set.len() as u64,
         }
     }
 
@@ -182,6 +186,12 @@ impl Table {
                 })
             })
             .copied()
+    }
+
+    /// Whether a key is there. Slow: it looks at every slot, for want of the key's hash.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        let slots = self.chunks.iter().filter_map(|chunk| chunk.slots.as_ref());
+        slots.flat_map(|slots| slots.iter().flatten()).any(|entry| entry.key.as_bytes() == key)
     }
 
     /// Where the key stands if it is there: not compared, and so without looking at the slot.

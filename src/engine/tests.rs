@@ -26,7 +26,7 @@ pub(super) fn get(engine: &Engine, key: &[u8], now: Timestamp) -> Option<i64> {
     let key = engine.key(key);
     engine.transact(Scope::Keys(&[key]), 0, now, |view| match view.read(key)?.value {
         Value::Integer(number) => Some(*number),
-        Value::Limit(_) | Value::Text(_) | Value::Raw(_) => None,
+        _ => None,
     })
 }
 

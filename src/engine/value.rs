@@ -1,9 +1,10 @@
-//! What can stand under a key: a limiter's state or a Redis string.
+//! What can stand under a key: a limiter's state, a Redis string, or a collection.
 //!
 //! A string that reads as an integer is kept as one, as Redis does, so that counters cost no
 //! allocation. Every value has one encoded form that begins with a version byte; whatever
 //! outlives the process is written in it.
 
+use crate::collection::{DecodeError as CollectionError, Hash, List, Set, SortedSet};
 use crate::limit::State;
 use crate::size::malloc_bytes;
 
@@ -14,6 +15,10 @@ const KIND_LIMIT: u8 = 0;
 const KIND_INTEGER: u8 = 1;
 const KIND_TEXT: u8 = 2;
 const KIND_RAW: u8 = 3;
+const KIND_HASH: u8 = 4;
+const KIND_LIST: u8 = 5;
+const KIND_SET: u8 = 6;
+const KIND_SORTED_SET: u8 = 7;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
@@ -24,9 +29,24 @@ pub(crate) enum Value {
     Text(Box<[u8]>),
     /// A string that has been appended to: it keeps room to grow.
     Raw(Vec<u8>),
+    Hash(Box<Hash>),
+    List(Box<List>),
+    Set(Box<Set>),
+    SortedSet(Box<SortedSet>),
 }
 
 const _: () = assert!(size_of::<Value>() <= 40);
+
+/// How a value can be brought back to what it was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Undoing {
+    /// Only as a whole: it must be kept.
+    Whole,
+    /// It notes its changes from now on.
+    Begins,
+    /// It has been noting them.
+    GoesOn,
+}
 
 /// Why bytes are not a value.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -37,6 +57,8 @@ pub(crate) enum DecodeError {
     Malformed,
     #[error("the limiter state is not valid: {0}")]
     Limit(#[from] crate::limit::DecodeError),
+    #[error(transparent)]
+    Collection(#[from] CollectionError),
 }
 
 impl Value {
@@ -53,6 +75,72 @@ impl Value {
         match self {
             Self::Limit(_) => "tollgate-limit",
             Self::Integer(_) | Self::Text(_) | Self::Raw(_) => "string",
+            Self::Hash(_) => "hash",
+            Self::List(_) => "list",
+            Self::Set(_) => "set",
+            Self::SortedSet(_) => "zset",
+        }
+    }
+
+    pub(crate) fn as_limit(&self) -> Option<&State> {
+        if let Self::Limit(state) = self { Some(state) } else { None }
+    }
+
+    pub(crate) fn as_limit_mut(&mut self) -> Option<&mut State> {
+        if let Self::Limit(state) = self { Some(state) } else { None }
+    }
+
+    /// The collection of this kind, or `None` where the value is of another kind.
+    pub(crate) fn as_collection<C: Collection>(&self) -> Option<&C> {
+        C::of(self)
+    }
+
+    pub(crate) fn as_collection_mut<C: Collection>(&mut self) -> Option<&mut C> {
+        C::of_mut(self)
+    }
+
+    /// From here on a collection notes the inverses of its changes.
+    pub(super) fn begin_undo(&mut self) -> Undoing {
+        let begins = match self {
+            Self::Hash(hash) => hash.begin_undo(),
+            Self::List(list) => list.begin_undo(),
+            Self::Set(set) => set.begin_undo(),
+            Self::SortedSet(set) => set.begin_undo(),
+            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => {
+                return Undoing::Whole;
+            }
+        };
+        if begins { Undoing::Begins } else { Undoing::GoesOn }
+    }
+
+    pub(super) fn forget_undo(&mut self) {
+        match self {
+            Self::Hash(hash) => hash.forget_undo(),
+            Self::List(list) => list.forget_undo(),
+            Self::Set(set) => set.forget_undo(),
+            Self::SortedSet(set) => set.forget_undo(),
+            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => {}
+        }
+    }
+
+    pub(super) fn roll_back(&mut self) {
+        match self {
+            Self::Hash(hash) => hash.roll_back(),
+            Self::List(list) => list.roll_back(),
+            Self::Set(set) => set.roll_back(),
+            Self::SortedSet(set) => set.roll_back(),
+            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => {}
+        }
+    }
+
+    /// A collection with nothing in it: it must not stay.
+    pub(super) fn is_empty_collection(&self) -> bool {
+        match self {
+            Self::Hash(hash) => hash.len() == 0,
+            Self::List(list) => list.len() == 0,
+            Self::Set(set) => set.len() == 0,
+            Self::SortedSet(set) => set.len() == 0,
+            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => false,
         }
     }
 
@@ -63,7 +151,9 @@ impl Value {
     /// The bytes of a string; `digits` is where those of a number are written.
     pub(crate) fn bytes<'v>(&'v self, digits: &'v mut itoa::Buffer) -> Option<&'v [u8]> {
         match self {
-            Self::Limit(_) => None,
+            Self::Limit(_) | Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => {
+                None
+            }
             Self::Integer(number) => Some(digits.format(*number).as_bytes()),
             Self::Text(bytes) => Some(bytes),
             Self::Raw(bytes) => Some(bytes),
@@ -74,7 +164,9 @@ impl Value {
     /// [`reserve`] says. Nothing where it is no string.
     pub(crate) fn make_raw(&mut self) -> Option<&mut Vec<u8>> {
         let bytes = match self {
-            Self::Limit(_) => return None,
+            Self::Limit(_) | Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => {
+                return None;
+            }
             Self::Integer(number) => itoa::Buffer::new().format(*number).as_bytes().to_vec(),
             Self::Text(bytes) => std::mem::take(bytes).into_vec(),
             Self::Raw(bytes) => return Some(bytes),
@@ -82,7 +174,7 @@ impl Value {
         *self = Self::Raw(bytes);
         match self {
             Self::Raw(bytes) => Some(bytes),
-            Self::Limit(_) | Self::Integer(_) | Self::Text(_) => None,
+            _ => None,
         }
     }
 
@@ -93,6 +185,10 @@ impl Value {
             Self::Integer(_) => 0,
             Self::Text(bytes) => allocated(bytes.len()),
             Self::Raw(bytes) => allocated(bytes.capacity()),
+            Self::Hash(hash) => hash.heap_bytes(),
+            Self::List(list) => list.heap_bytes(),
+            Self::Set(set) => set.heap_bytes(),
+            Self::SortedSet(set) => set.heap_bytes(),
         }
     }
 
@@ -115,6 +211,22 @@ impl Value {
                 out.push(KIND_RAW);
                 out.extend_from_slice(bytes);
             }
+            Self::Hash(hash) => {
+                out.push(KIND_HASH);
+                hash.encode(out);
+            }
+            Self::List(list) => {
+                out.push(KIND_LIST);
+                list.encode(out);
+            }
+            Self::Set(set) => {
+                out.push(KIND_SET);
+                set.encode(out);
+            }
+            Self::SortedSet(set) => {
+                out.push(KIND_SORTED_SET);
+                set.encode(out);
+            }
         }
     }
 
@@ -136,10 +248,50 @@ impl Value {
             }
             KIND_TEXT => Ok(Self::Text(body.into())),
             KIND_RAW => Ok(Self::Raw(body.to_vec())),
+            KIND_HASH => Ok(Hash::decode(body)?.into()),
+            KIND_LIST => Ok(List::decode(body)?.into()),
+            KIND_SET => Ok(Set::decode(body)?.into()),
+            KIND_SORTED_SET => Ok(SortedSet::decode(body)?.into()),
             _ => Err(DecodeError::Malformed),
         }
     }
 }
+
+/// A kind of collection that a value can be.
+pub(crate) trait Collection: Default + Into<Value> {
+    fn of(value: &Value) -> Option<&Self>;
+    fn of_mut(value: &mut Value) -> Option<&mut Self>;
+    fn is_empty(&self) -> bool;
+}
+
+macro_rules! collection {
+    ($kind:ident) => {
+        impl From<$kind> for Value {
+            fn from(collection: $kind) -> Self {
+                Self::$kind(Box::new(collection))
+            }
+        }
+
+        impl Collection for $kind {
+            fn of(value: &Value) -> Option<&Self> {
+                if let Value::$kind(collection) = value { Some(collection) } else { None }
+            }
+
+            fn of_mut(value: &mut Value) -> Option<&mut Self> {
+                if let Value::$kind(collection) = value { Some(collection) } else { None }
+            }
+
+            fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+    };
+}
+
+collection!(Hash);
+collection!(List);
+collection!(Set);
+collection!(SortedSet);
 
 /// What an allocation of this many bytes really takes; none is made of none.
 pub(super) fn allocated(bytes: usize) -> usize {

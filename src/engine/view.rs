@@ -317,7 +317,13 @@ impl View<'_> {
         self.engine.cursor_after(self.guards.last()?.0)
     }
 
-    fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
+    /// Whether the shard of the key is locked, so that the key may be asked for.
+    pub(crate) fn holds(&self, key: KeyRef<'_>) -> bool {
+        let number = self.engine.shard_of(key);
+        self.guards.binary_search_by_key(&number, |(number, _)| *number).is_ok()
+    }
+
+    pub(super) fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
         let place = self.place(key);
         &mut self.guards[place].1
     }

@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn any_index_answers_without_panic() {
-        let owned = OwnedArgs::of(&[b"SET", b"", b"value"]);
+        let owned = OwnedArgs::of([b"SET".as_slice(), b"", b"value"]);
         let args = owned.as_args();
         assert_eq!((args.len(), args.is_empty(), args.name()), (3, false, &b"SET"[..]));
         assert_eq!((args.get(1), args.get(2)), (Some(&b""[..]), Some(&b"value"[..])));

@@ -18,7 +18,6 @@ mod float;
 mod inline;
 mod native;
 mod number;
-#[cfg(test)]
 mod owned;
 #[cfg(any(test, feature = "fuzzing"))]
 mod pieces;
@@ -32,7 +31,6 @@ pub(crate) use args::Args;
 pub(crate) use error::Error;
 pub(crate) use extended::Extended;
 pub(crate) use number::{parse_i64, parse_u64};
-#[cfg(test)]
 pub(crate) use owned::OwnedArgs;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use pieces::{cut, scan_pieces};

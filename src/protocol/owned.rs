@@ -1,22 +1,39 @@
-//! Arguments with a buffer of their own: requests that tests make out of words.
+//! Arguments with a buffer of their own: requests that are kept (a transaction's, a blocked
+//! client's) or made out of words (a script's).
 
 use super::args::{Args, Span};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OwnedArgs {
     bytes: Vec<u8>,
     spans: Vec<Span>,
 }
 
 impl OwnedArgs {
-    pub(crate) fn of(words: &[&[u8]]) -> Self {
+    pub(crate) fn of<T: AsRef<[u8]>>(words: impl IntoIterator<Item = T>) -> Self {
         let mut owned = Self::default();
         for word in words {
-            let start = owned.bytes.len() as u32;
-            owned.bytes.extend_from_slice(word);
-            owned.spans.push(Span { start, end: owned.bytes.len() as u32 });
+            owned.push(word.as_ref());
         }
         owned
+    }
+
+    /// Adds a word. All words together are bounded by what a request may take.
+    pub(crate) fn push(&mut self, word: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(word);
+        self.spans.push(Span { start, end: self.bytes.len() as u32 });
+    }
+
+    /// Forgets all words, and keeps the room.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// What the words take in memory.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
     }
 
     pub(crate) fn as_args(&self) -> Args<'_> {

@@ -99,6 +99,33 @@ impl<'b> Reply<'b> {
         });
     }
 
+    /// A missing list, and what an aborted EXEC answers.
+    pub(crate) fn null_array(&mut self) {
+        self.out.extend_from_slice(match self.resp {
+            Resp::V2 => b"*-1\r\n",
+            Resp::V3 => b"_\r\n",
+        });
+    }
+
+    pub(crate) fn boolean(&mut self, value: bool) {
+        match self.resp {
+            Resp::V2 => self.integer(value.into()),
+            Resp::V3 => self.out.extend_from_slice(if value { b"#t\r\n" } else { b"#f\r\n" }),
+        }
+    }
+
+    /// What is sent unasked: `elements` replies follow.
+    pub(crate) fn push(&mut self, elements: usize) {
+        match self.resp {
+            Resp::V2 => self.header(b'*', elements),
+            Resp::V3 => self.header(b'>', elements),
+        }
+    }
+
+    pub(crate) fn resp(&self) -> Resp {
+        self.resp
+    }
+
     #[inline]
     pub(crate) fn array(&mut self, elements: usize) {
         self.header(b'*', elements);

@@ -1,0 +1,21 @@
+//! What a key can hold beside a limit or a string: hashes, lists, sets and sorted sets.
+//!
+//! Each type is Redis's, told as data: it knows neither keys nor commands nor time. A collection
+//! counts its own memory, has one encoded form, and can take its latest changes back: after
+//! [`Hash::begin_undo`] (and its likes) every change notes its inverse, until they are forgotten
+//! or rolled back.
+//!
+//! Invariants: `heap_bytes` is known in constant time; decoding never panics; rolling back
+//! leaves a collection that shows the same elements in the same order as before.
+
+mod coded;
+mod hash;
+mod list;
+mod set;
+mod sorted_set;
+
+pub(crate) use coded::DecodeError;
+pub(crate) use hash::Hash;
+pub(crate) use list::List;
+pub(crate) use set::Set;
+pub(crate) use sorted_set::SortedSet;

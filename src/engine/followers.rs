@@ -1,0 +1,156 @@
+//! Who follows the keys of a shard: for now, the transactions that watch some.
+//!
+//! The one place of mutation tells of each key that changes, under the shard's lock. Where nobody
+//! follows anything, that costs one branch.
+//!
+//! A watched key counts its changes; who watches remembers the count and compares it later. So
+//! nothing reaches from a change to a connection, and a count never goes back while it is kept.
+
+use hashbrown::HashMap;
+
+use super::key::KeyRef;
+use super::view::View;
+
+/// A key and its database.
+type Place = (u8, Box<[u8]>);
+
+/// Keeps the changes of one key.
+#[derive(Debug, Default)]
+struct Watched {
+    changes: u64,
+    watchers: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Followers {
+    watched: HashMap<Place, Watched, foldhash::fast::RandomState>,
+}
+
+impl Followers {
+    /// The key was stored, changed or removed, or its deadline has moved.
+    #[inline]
+    pub(super) fn changed(&mut self, db: usize, key: &[u8]) {
+        if !self.watched.is_empty() {
+            self.tell(db, key);
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self, db: usize, key: &[u8]) {
+        if let Some(watched) = self.watched.get_mut(&(db as u8, Box::from(key))) {
+            watched.changes += 1;
+        }
+    }
+
+    /// Every key of the database that `touched` says so of has changed.
+    pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(&[u8]) -> bool) {
+        for ((in_db, key), watched) in &mut self.watched {
+            if usize::from(*in_db) == db && touched(key) {
+                watched.changes += 1;
+            }
+        }
+    }
+
+    /// Counts the key's changes from here on. Returns the count to compare with.
+    pub(super) fn watch(&mut self, db: usize, key: &[u8]) -> u64 {
+        let watched = self.watched.entry((db as u8, key.into())).or_default();
+        watched.watchers += 1;
+        watched.changes
+    }
+
+    /// One watcher less.
+    pub(super) fn unwatch(&mut self, db: usize, key: &[u8]) {
+        let place = (db as u8, Box::from(key));
+        if let Some(watched) = self.watched.get_mut(&place) {
+            watched.watchers -= 1;
+            if watched.watchers == 0 {
+                self.watched.remove(&place);
+            }
+        }
+    }
+
+    /// How often the key has changed, as [`Followers::watch`] counts.
+    pub(super) fn changes(&self, db: usize, key: &[u8]) -> Option<u64> {
+        self.watched.get(&(db as u8, Box::from(key))).map(|watched| watched.changes)
+    }
+}
+
+impl View<'_> {
+    /// Counts the key's changes from here on, until [`View::unwatch`]. Returns the count to
+    /// compare with. A key past its deadline is removed first: that is no change to see.
+    pub(crate) fn watch(&mut self, key: KeyRef<'_>) -> u64 {
+        self.look(key);
+        let db = self.db;
+        self.shard(key).followers.watch(db, key.bytes())
+    }
+
+    pub(crate) fn unwatch(&mut self, key: KeyRef<'_>) {
+        let db = self.db;
+        self.shard(key).followers.unwatch(db, key.bytes());
+    }
+
+    /// How often a watched key has changed; a deadline that has passed is a change.
+    pub(crate) fn changes(&mut self, key: KeyRef<'_>) -> Option<u64> {
+        self.look(key);
+        let db = self.db;
+        self.shard(key).followers.changes(db, key.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Engine, Scope, Value};
+    use crate::time::Timestamp;
+
+    #[test]
+    fn watched_key_counts_its_changes_and_no_others() {
+        let mut followers = Followers::default();
+        let seen = followers.watch(0, b"k");
+        followers.changed(0, b"other");
+        followers.changed(1, b"k");
+        assert_eq!(followers.changes(0, b"k"), Some(seen));
+        followers.changed(0, b"k");
+        assert_eq!(followers.changes(0, b"k"), Some(seen + 1));
+    }
+
+    #[test]
+    fn key_is_forgotten_with_its_last_watcher() {
+        let mut followers = Followers::default();
+        followers.watch(0, b"k");
+        followers.watch(0, b"k");
+        followers.unwatch(0, b"k");
+        assert!(followers.changes(0, b"k").is_some());
+        followers.unwatch(0, b"k");
+        assert_eq!(followers.changes(0, b"k"), None);
+    }
+
+    #[test]
+    fn watched_key_tells_of_every_kind_of_change() {
+        let engine = Engine::new(1, 7);
+        let now = Timestamp::from_micros(1);
+        let key = engine.key(b"k");
+        engine.transact(Scope::All, 0, now, |view| {
+            let mut seen = view.watch(key);
+            let mut changed = |view: &mut View<'_>| {
+                let before = std::mem::replace(&mut seen, view.changes(key).expect("watched"));
+                before != seen
+            };
+            assert!(!changed(view));
+            view.insert(key, Value::string(b"1"), Timestamp::MAX);
+            assert!(changed(view));
+            view.set_expires(key, Timestamp::from_micros(9));
+            assert!(changed(view));
+            view.remove(key);
+            assert!(changed(view));
+            view.remove(key);
+            assert!(!changed(view));
+            view.insert(key, Value::string(b"1"), Timestamp::MAX);
+            assert!(changed(view));
+            drop(view.flush());
+            assert!(changed(view));
+            drop(view.flush());
+            assert!(!changed(view));
+        });
+    }
+}
