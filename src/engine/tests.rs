@@ -49,7 +49,7 @@ fn replay(effects: &[Effect], into: &Engine, shard: usize, now: Timestamp) {
         let db = usize::from(effect.db);
         into.transact(Scope::Shard(shard), db, now, |view| match &effect.change {
             Change::Stored { key, value, expires } => {
-                let value = Value::decode(value).expect("what was encoded");
+                let value = Value::decode(value, 0).expect("what was encoded");
                 view.insert(into.key(key), value, *expires);
             }
             Change::Expiring { key, expires } => {

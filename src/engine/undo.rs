@@ -1,9 +1,10 @@
 //! How a shard takes back what a transaction has done to it.
 //!
 //! A script that turns out to need keys it did not name is run again from the start, and what it
-//! did until then has to go. While a shard is told to, it notes the inverse of each change:
-//! an entry that is replaced or removed is kept, and a collection notes its own changes element
-//! by element, so that a change to a large one costs no copy of it. FLUSH and SWAPDB cannot be taken back: who may do them holds every shard and need not.
+//! did until then has to go. While a shard is told to, it notes the inverse of each change: an
+//! entry that is replaced or removed is kept, and a collection notes its own changes element by
+//! element, so that a change to a large one costs no copy of it. FLUSH and SWAPDB cannot be
+//! taken back: who may do them holds every shard and need not.
 
 use super::effect::Mark;
 use super::key::{Key, KeyRef};

@@ -230,11 +230,12 @@ impl Value {
         }
     }
 
+    /// The seed is that of a collection: the hash of its key.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "who replays changes asks for it; nobody does yet")
     )]
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         let (&version, rest) = bytes.split_first().ok_or(DecodeError::Malformed)?;
         if version > VERSION {
             return Err(DecodeError::Newer(version));
@@ -248,17 +249,19 @@ impl Value {
             }
             KIND_TEXT => Ok(Self::Text(body.into())),
             KIND_RAW => Ok(Self::Raw(body.to_vec())),
-            KIND_HASH => Ok(Hash::decode(body)?.into()),
-            KIND_LIST => Ok(List::decode(body)?.into()),
-            KIND_SET => Ok(Set::decode(body)?.into()),
-            KIND_SORTED_SET => Ok(SortedSet::decode(body)?.into()),
+            KIND_HASH => Ok(Hash::decode(body, seed)?.into()),
+            KIND_LIST => Ok(List::decode(body, seed)?.into()),
+            KIND_SET => Ok(Set::decode(body, seed)?.into()),
+            KIND_SORTED_SET => Ok(SortedSet::decode(body, seed)?.into()),
             _ => Err(DecodeError::Malformed),
         }
     }
 }
 
 /// A kind of collection that a value can be.
-pub(crate) trait Collection: Default + Into<Value> {
+pub(crate) trait Collection: Into<Value> {
+    /// An empty one; the seed makes it unpredictable from outside how it is kept.
+    fn new(seed: u64) -> Self;
     fn of(value: &Value) -> Option<&Self>;
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
     fn is_empty(&self) -> bool;
@@ -273,6 +276,10 @@ macro_rules! collection {
         }
 
         impl Collection for $kind {
+            fn new(seed: u64) -> Self {
+                Self::new(seed)
+            }
+
             fn of(value: &Value) -> Option<&Self> {
                 if let Value::$kind(collection) = value { Some(collection) } else { None }
             }
@@ -362,7 +369,10 @@ mod tests {
 
     #[test]
     fn newer_values_are_refused_by_name() {
-        assert_eq!(Value::decode(&[VERSION + 1, 0]).err(), Some(DecodeError::Newer(VERSION + 1)));
+        assert_eq!(
+            Value::decode(&[VERSION + 1, 0], 0).err(),
+            Some(DecodeError::Newer(VERSION + 1))
+        );
     }
 
     proptest! {
@@ -373,14 +383,14 @@ mod tests {
             for value in [Value::string(&bytes), Value::Raw(bytes.clone())] {
                 let mut encoded = Vec::new();
                 value.encode(&mut encoded);
-                let decoded = Value::decode(&encoded).expect("just encoded");
+                let decoded = Value::decode(&encoded, 0).expect("just encoded");
                 prop_assert_eq!(format!("{decoded:?}"), format!("{value:?}"));
             }
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _: Result<Value, DecodeError> = Value::decode(&bytes);
+            let _: Result<Value, DecodeError> = Value::decode(&bytes, 0);
         }
     }
 }
