@@ -18,5 +18,6 @@ mod readme;
 mod redis;
 mod resp;
 mod server;
+mod transactions;
 mod transcript;
 mod wire;
