@@ -42,6 +42,7 @@ mod service;
 mod session;
 mod set;
 mod slowlog;
+mod sorted;
 mod spec;
 mod strings;
 mod table;
@@ -83,6 +84,14 @@ const FAMILIES: &[&[Spec]] = &[
     server_commands::SPECS,
     set::SPECS,
     slowlog::SPECS,
+    sorted::ADDING,
+    sorted::ALGEBRA,
+    sorted::POPPING,
+    sorted::RANDOM,
+    sorted::RANGES,
+    sorted::READING,
+    sorted::REMOVING,
+    sorted::SCANNING,
     strings::SPECS,
     throttle::SPECS,
 ];

@@ -191,7 +191,7 @@ fn memory_is_given_back() {
 fn long_members_are_counted_as_what_they_take() {
     let mut set = set_of(200);
     let before = set.heap_bytes();
-    set.set(&[b'm'; 100], 1.0);
+    set.set(&[b'm'; 100], 1_000.0);
     assert_eq!(set.heap_bytes(), before + malloc_bytes(100));
     set.remove(&[b'm'; 100]);
     // The list of free slots has been made.
