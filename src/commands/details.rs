@@ -67,6 +67,9 @@ const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
 const DELETE: Access = &[&["RM", "delete"]];
+const STORE: Access = &[&["OW", "update"], &["RO", "access"]];
+const TAKE: Access = &[&["RW", "access", "delete"]];
+const TAKE_OUT: Access = &[&["RW", "delete"]];
 
 const DETAILS: &[(&str, Detail)] = &[
     ("acl|getuser", Detail { flags: Flags::ADMIN, ..PLAIN }),
@@ -104,7 +107,7 @@ const DETAILS: &[(&str, Detail)] = &[
     ("expireat", Detail { access: UPDATE, ..PLAIN }),
     ("flushall", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("flushdb", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
-    ("getdel", Detail { access: &[&["RW", "access", "delete"]], ..PLAIN }),
+    ("getdel", Detail { access: TAKE, ..PLAIN }),
     ("info", Detail { categories: &["dangerous"], tips: SHARD_REPORTS, ..PLAIN }),
     (
         "keys",
@@ -192,6 +195,21 @@ const DETAILS: &[(&str, Detail)] = &[
     ("unlink", Detail { access: DELETE, tips: SUMMED, ..PLAIN }),
     ("wait", Detail { tips: &["request_policy:all_shards", "response_policy:agg_min"], ..PLAIN }),
     ("watch", Detail { access: LOOK, ..PLAIN }),
+    ("zadd", Detail { access: UPDATE, ..PLAIN }),
+    ("zcard", Detail { access: LOOK, ..PLAIN }),
+    ("zdiffstore", Detail { access: STORE, ..PLAIN }),
+    ("zinterstore", Detail { access: STORE, ..PLAIN }),
+    ("zmpop", Detail { access: TAKE, ..PLAIN }),
+    ("zpopmax", Detail { access: TAKE, ..PLAIN }),
+    ("zpopmin", Detail { access: TAKE, ..PLAIN }),
+    ("zrandmember", Detail { tips: VARYING, ..PLAIN }),
+    ("zrangestore", Detail { access: STORE, ..PLAIN }),
+    ("zrem", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zremrangebylex", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zremrangebyrank", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zremrangebyscore", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zscan", Detail { tips: VARYING, ..PLAIN }),
+    ("zunionstore", Detail { access: STORE, ..PLAIN }),
 ];
 
 fn detail(entry: &Entry) -> Detail {

@@ -43,6 +43,7 @@ mod service;
 mod session;
 mod set;
 mod slowlog;
+mod sorted;
 mod spec;
 mod strings;
 mod table;
@@ -85,6 +86,14 @@ const FAMILIES: &[&[Spec]] = &[
     server_commands::SPECS,
     set::SPECS,
     slowlog::SPECS,
+    sorted::ADDING,
+    sorted::ALGEBRA,
+    sorted::POPPING,
+    sorted::RANDOM,
+    sorted::RANGES,
+    sorted::READING,
+    sorted::REMOVING,
+    sorted::SCANNING,
     strings::SPECS,
     throttle::SPECS,
     transaction::SPECS,
