@@ -197,9 +197,11 @@ impl Flags {
     /// May store a new key, and is not refused at the memory bound if it need not: room is made
     /// first, and only a key that has none is refused.
     pub(crate) const MAKES_KEYS: Self = Self(1 << 14);
+    /// Where the keys stand depends on the request. Told of commands; no row says it.
+    pub(crate) const MOVABLE_KEYS: Self = Self(1 << 15);
 
     /// Those that Redis has, with its names and in its order.
-    const NAMED: [(Self, &'static str); 13] = [
+    const NAMED: [(Self, &'static str); 14] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -212,6 +214,7 @@ impl Flags {
         (Self::NO_AUTH, "no_auth"),
         (Self::NO_ASYNC_LOADING, "no_async_loading"),
         (Self::NO_MULTI, "no_multi"),
+        (Self::MOVABLE_KEYS, "movablekeys"),
         (Self::ALLOW_BUSY, "allow_busy"),
     ];
 
