@@ -29,6 +29,8 @@ mod keys;
 mod keyspace;
 mod latency;
 mod limits;
+mod list_ends;
+mod lists;
 mod memory;
 mod object;
 mod options;
@@ -78,6 +80,8 @@ const FAMILIES: &[&[Spec]] = &[
     keyspace::SPECS,
     latency::SPECS,
     limits::SPECS,
+    list_ends::SPECS,
+    lists::SPECS,
     memory::SPECS,
     object::SPECS,
     server_commands::SPECS,

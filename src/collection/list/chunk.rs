@@ -236,11 +236,11 @@ impl Chunk {
         self.count -= 1;
     }
 
-    /// Keeps only what `keep` says, of each element and its place.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(usize, &[u8]) -> bool) {
+    /// Keeps only the elements of which `keep` says so.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&[u8]) -> bool) {
         let mut kept = Self::empty(self.held().len());
-        for (place, element) in self.elements().enumerate() {
-            if keep(place, element) {
+        for element in self.elements() {
+            if keep(element) {
                 kept.push(End::Right, element);
             }
         }

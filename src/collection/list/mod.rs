@@ -80,6 +80,13 @@ impl List {
         Some(result)
     }
 
+    pub(crate) fn outermost(&self, end: End) -> Option<&[u8]> {
+        match end {
+            End::Left => self.chunks.front()?.outermost(end),
+            End::Right => self.chunks.back()?.outermost(end),
+        }
+    }
+
     pub(crate) fn get(&self, place: usize) -> Option<&[u8]> {
         let (at, place) = self.find(place)?;
         self.chunks[at].get(place)
@@ -110,8 +117,9 @@ impl List {
         true
     }
 
-    /// Puts an element before the one at a place, or at the end.
+    /// Puts an element before the one at a place, or at the end where that is the place.
     pub(crate) fn insert(&mut self, place: usize, element: &[u8]) {
+        debug_assert!(place <= self.len, "a place of the list, or the one behind it");
         self.note(|| Inverse::Remove(place));
         self.put(place, element);
     }
@@ -154,13 +162,13 @@ impl List {
             let count = equal.min(max - removed);
             if count > 0 {
                 let skip = if from == End::Left { 0 } else { equal - count };
-                self.note_equal(at, element, skip..skip + count);
-                let mut number = 0..;
                 let gone = skip..skip + count;
-                let keep = |_, held: &[u8]| {
-                    held != element || !number.next().is_some_and(|n| gone.contains(&n))
-                };
-                self.alter(at, |chunk| chunk.retain(keep));
+                self.note_equal(at, element, gone.clone());
+                let mut number = 0..;
+                self.alter(at, |chunk| {
+                    let mut is_gone = || number.next().is_some_and(|number| gone.contains(&number));
+                    chunk.retain(|held| held != element || !is_gone());
+                });
                 removed += count;
             }
         }

@@ -131,7 +131,9 @@ proptest! {
         }
         prop_assert!(list.begin_undo());
         prop_assert!(!list.begin_undo());
-        after.iter().for_each(|change| apply(&mut list, change));
+        for change in &after {
+            apply(&mut list, change);
+        }
         list.roll_back();
         check(&list, &plain)?;
     }
