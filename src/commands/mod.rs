@@ -32,6 +32,7 @@ mod limits;
 mod list_ends;
 mod lists;
 mod memory;
+mod noted_parameters;
 mod object;
 mod options;
 mod parameter_table;
