@@ -29,7 +29,10 @@ mod keys;
 mod keyspace;
 mod latency;
 mod limits;
+mod list_ends;
+mod lists;
 mod memory;
+mod noted_parameters;
 mod object;
 mod options;
 mod parameter_table;
@@ -81,6 +84,8 @@ const FAMILIES: &[&[Spec]] = &[
     keyspace::SPECS,
     latency::SPECS,
     limits::SPECS,
+    list_ends::SPECS,
+    lists::SPECS,
     memory::SPECS,
     object::SPECS,
     server_commands::SPECS,
