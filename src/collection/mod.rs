@@ -9,13 +9,22 @@
 //! leaves a collection that shows the same elements in the same order as before.
 
 mod coded;
+mod fields;
 mod hash;
+mod integers;
 mod list;
+mod packed;
+#[cfg(test)]
+mod properties;
+mod sample;
 mod set;
 mod sorted_set;
+mod table;
 
 pub(crate) use coded::DecodeError;
 pub(crate) use hash::Hash;
+pub(crate) use integers::Digits;
 pub(crate) use list::List;
-pub(crate) use set::Set;
+pub(crate) use sample::{at_places, one_place, places};
+pub(crate) use set::{Members, Set};
 pub(crate) use sorted_set::SortedSet;
