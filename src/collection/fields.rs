@@ -85,6 +85,14 @@ impl Fields {
         }
     }
 
+    /// Takes out the field in this place of [`Fields::iter`].
+    pub(super) fn remove_place(&mut self, place: usize) {
+        match &mut self.form {
+            Form::Packed(packed) => packed.remove(packed.offset(place)),
+            Form::Table(table) => table.remove(place),
+        }
+    }
+
     /// In the order in which they came, while packed.
     pub(super) fn iter(&self) -> Iter<'_> {
         match &self.form {

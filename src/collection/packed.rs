@@ -79,6 +79,13 @@ impl Packed {
         place
     }
 
+    /// Where the entry begins that has so many before it.
+    pub(super) fn offset(&self, place: usize) -> usize {
+        let mut entries = self.iter();
+        entries.by_ref().take(place).for_each(drop);
+        entries.at
+    }
+
     /// Adds an entry that fits, and whose field is not there yet.
     pub(super) fn push(&mut self, field: &[u8], value: &[u8]) {
         debug_assert!(Self::takes(field, value) && !self.is_full(), "the caller has asked");

@@ -11,6 +11,15 @@ pub(crate) fn one_place(len: usize, dice: &mut impl FnMut() -> u64) -> usize {
     (dice() % len as u64) as usize
 }
 
+/// Some element, where there is one.
+pub(crate) fn one<I: ExactSizeIterator>(
+    mut elements: I,
+    dice: &mut impl FnMut() -> u64,
+) -> Option<I::Item> {
+    let len = elements.len();
+    if len == 0 { None } else { elements.nth(one_place(len, dice)) }
+}
+
 /// `count` different places below `len`, ascending; all of them where there are no more. Each
 /// choice of so many places is as likely as another (Floyd's method).
 pub(crate) fn places(len: usize, count: usize, dice: &mut impl FnMut() -> u64) -> Vec<usize> {

@@ -85,6 +85,17 @@ impl Set {
         found.is_some()
     }
 
+    /// Takes out the members in these places of [`Set::iter`], which ascend.
+    pub(crate) fn remove_places(&mut self, places: &[usize]) {
+        // From behind, where nothing moves that is yet to go.
+        for place in places.iter().rev() {
+            match &mut self.form {
+                Form::Integers(integers) => integers.remove(*place),
+                Form::Fields(fields) => fields.remove_place(*place),
+            }
+        }
+    }
+
     pub(crate) fn iter(&self) -> Members<'_> {
         match &self.form {
             Form::Integers(integers) => Members(Walk::Integers(integers, 0)),

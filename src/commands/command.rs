@@ -155,11 +155,14 @@ fn keyed_entry<'t>(call: &Call<'t, '_>, request: Args<'_>) -> Result<&'t Entry, 
     let number = table.resolve(request);
     let entry = number.ok().and_then(|number| table.entry(number));
     let entry = entry.ok_or_else(|| Error::text("Invalid command specified"))?;
-    if !matches!(entry.keys(), Keys::Range { .. }) {
+    if matches!(entry.keys(), Keys::None | Keys::All) {
         return Err(Error::text("The command has no key arguments"));
     }
     if !entry.arity().allows(request.len()) {
         return Err(Error::text("Invalid number of arguments specified for command"));
+    }
+    if entry.keys().places(request).next().is_none() {
+        return Err(Error::text("Invalid arguments specified for command"));
     }
     Ok(entry)
 }

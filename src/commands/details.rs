@@ -67,6 +67,7 @@ const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
 const DELETE: Access = &[&["RM", "delete"]];
+const STORE: Access = &[&["OW", "update"], &["RO", "access"]];
 
 const DETAILS: &[(&str, Detail)] = &[
     ("acl|getuser", Detail { flags: Flags::ADMIN, ..PLAIN }),
@@ -105,6 +106,18 @@ const DETAILS: &[(&str, Detail)] = &[
     ("flushall", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("flushdb", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("getdel", Detail { access: &[&["RW", "access", "delete"]], ..PLAIN }),
+    ("hdel", Detail { access: &[&["RW", "delete"]], ..PLAIN }),
+    ("hexists", Detail { access: LOOK, ..PLAIN }),
+    ("hgetall", Detail { tips: UNORDERED, ..PLAIN }),
+    ("hkeys", Detail { tips: UNORDERED, ..PLAIN }),
+    ("hlen", Detail { access: LOOK, ..PLAIN }),
+    ("hmset", Detail { access: UPDATE, ..PLAIN }),
+    ("hrandfield", Detail { tips: VARYING, ..PLAIN }),
+    ("hscan", Detail { tips: VARYING, ..PLAIN }),
+    ("hset", Detail { access: UPDATE, ..PLAIN }),
+    ("hsetnx", Detail { access: &[&["RW", "insert"]], ..PLAIN }),
+    ("hstrlen", Detail { access: LOOK, ..PLAIN }),
+    ("hvals", Detail { tips: UNORDERED, ..PLAIN }),
     ("info", Detail { categories: &["dangerous"], tips: SHARD_REPORTS, ..PLAIN }),
     (
         "keys",
@@ -162,11 +175,18 @@ const DETAILS: &[(&str, Detail)] = &[
     ("readonly", Detail { categories: &["connection"], ..PLAIN }),
     ("readwrite", Detail { categories: &["connection"], ..PLAIN }),
     ("role", Detail { categories: &["admin", "dangerous"], ..PLAIN }),
+    ("sadd", Detail { access: &[&["RW", "insert"]], ..PLAIN }),
     ("scan", Detail { tips: &["nondeterministic_output", "request_policy:special"], ..PLAIN }),
+    ("scard", Detail { access: LOOK, ..PLAIN }),
+    ("sdiff", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sdiffstore", Detail { access: STORE, ..PLAIN }),
     ("set", Detail { access: &[&["RW", "access", "update", "variable_flags"]], ..PLAIN }),
     ("setex", Detail { access: OVERWRITE, ..PLAIN }),
     ("setnx", Detail { access: INSERT, ..PLAIN }),
     ("setrange", Detail { access: UPDATE, ..PLAIN }),
+    ("sinter", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sinterstore", Detail { access: &[&["RW", "update"], &["RO", "access"]], ..PLAIN }),
+    ("sismember", Detail { access: LOOK, ..PLAIN }),
     (
         "slowlog|get",
         Detail { tips: &["request_policy:all_nodes", "nondeterministic_output"], ..PLAIN },
@@ -183,7 +203,15 @@ const DETAILS: &[(&str, Detail)] = &[
         },
     ),
     ("slowlog|reset", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("smembers", Detail { tips: UNORDERED, ..PLAIN }),
+    ("smove", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("spop", Detail { access: &[&["RW", "access", "delete"]], tips: VARYING, ..PLAIN }),
+    ("srandmember", Detail { tips: VARYING, ..PLAIN }),
+    ("srem", Detail { access: &[&["RW", "delete"]], ..PLAIN }),
+    ("sscan", Detail { tips: VARYING, ..PLAIN }),
     ("strlen", Detail { access: LOOK, ..PLAIN }),
+    ("sunion", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sunionstore", Detail { access: STORE, ..PLAIN }),
     ("swapdb", Detail { categories: &["keyspace", "dangerous"], ..PLAIN }),
     ("time", Detail { tips: VARYING, ..PLAIN }),
     ("touch", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),

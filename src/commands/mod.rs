@@ -17,10 +17,13 @@ mod connection;
 mod counters;
 mod deadline;
 mod details;
+mod element_scan;
 mod entry;
 mod expiry;
 mod glob;
 mod group;
+mod hash_numbers;
+mod hashes;
 mod host;
 mod increx;
 mod info;
@@ -36,11 +39,15 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod random_elements;
 mod runtime;
+mod scan_options;
 mod server_commands;
 mod service;
 mod session;
 mod set;
+mod set_algebra;
+mod sets;
 mod slowlog;
 mod spec;
 mod strings;
@@ -71,7 +78,10 @@ const FAMILIES: &[&[Spec]] = &[
     config_command::SPECS,
     connection::SPECS,
     counters::SPECS,
+    element_scan::SPECS,
     expiry::SPECS,
+    hash_numbers::SPECS,
+    hashes::SPECS,
     increx::SPECS,
     info::SPECS,
     keys::SPECS,
@@ -80,8 +90,11 @@ const FAMILIES: &[&[Spec]] = &[
     limits::SPECS,
     memory::SPECS,
     object::SPECS,
+    random_elements::SPECS,
     server_commands::SPECS,
     set::SPECS,
+    set_algebra::SPECS,
+    sets::SPECS,
     slowlog::SPECS,
     strings::SPECS,
     throttle::SPECS,
