@@ -17,10 +17,13 @@ mod connection;
 mod counters;
 mod deadline;
 mod details;
+mod element_scan;
 mod entry;
 mod expiry;
 mod glob;
 mod group;
+mod hash_numbers;
+mod hashes;
 mod host;
 mod increx;
 mod info;
@@ -40,11 +43,15 @@ mod parameter_table;
 mod panicking;
 mod parameters;
 mod runner;
+mod random_elements;
 mod runtime;
+mod scan_options;
 mod server_commands;
 mod service;
 mod session;
 mod set;
+mod set_algebra;
+mod sets;
 mod slowlog;
 mod sorted;
 mod spec;
@@ -77,7 +84,10 @@ const FAMILIES: &[&[Spec]] = &[
     config_command::SPECS,
     connection::SPECS,
     counters::SPECS,
+    element_scan::SPECS,
     expiry::SPECS,
+    hash_numbers::SPECS,
+    hashes::SPECS,
     increx::SPECS,
     info::SPECS,
     keys::SPECS,
@@ -88,8 +98,11 @@ const FAMILIES: &[&[Spec]] = &[
     lists::SPECS,
     memory::SPECS,
     object::SPECS,
+    random_elements::SPECS,
     server_commands::SPECS,
     set::SPECS,
+    set_algebra::SPECS,
+    sets::SPECS,
     slowlog::SPECS,
     sorted::ADDING,
     sorted::ALGEBRA,
@@ -98,7 +111,6 @@ const FAMILIES: &[&[Spec]] = &[
     sorted::RANGES,
     sorted::READING,
     sorted::REMOVING,
-    sorted::SCANNING,
     strings::SPECS,
     throttle::SPECS,
     transaction::SPECS,
