@@ -16,6 +16,7 @@ mod config_command;
 mod connection;
 mod counters;
 mod deadline;
+mod debug;
 mod details;
 mod entry;
 mod expiry;
@@ -74,6 +75,7 @@ const FAMILIES: &[&[Spec]] = &[
     config_command::SPECS,
     connection::SPECS,
     counters::SPECS,
+    debug::SPECS,
     expiry::SPECS,
     increx::SPECS,
     info::SPECS,
