@@ -4,6 +4,7 @@
 //! while no shard is locked.
 
 use super::session::Session;
+use crate::time::Duration;
 
 /// Facts of the process, for INFO and HELLO.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +84,10 @@ pub(crate) trait Host {
     fn peer_address(&self, id: u64) -> String;
     /// Ends a connection after what it was being sent. Returns whether it was there.
     fn kill(&self, id: u64) -> bool;
+    /// Whether a connection's other end is on this machine; false where it has gone.
+    fn is_local(&self, id: u64) -> bool;
+    /// Holds up the thread that asks, and every connection that it serves.
+    fn hold(&self, span: Duration);
     /// Begins to stop the whole server.
     fn shutdown(&self);
     /// Every setting as it was at the start, by its path, such as `server.port`.

@@ -16,6 +16,7 @@ mod config_command;
 mod connection;
 mod counters;
 mod deadline;
+mod debug;
 mod details;
 mod element_scan;
 mod entry;
@@ -85,6 +86,7 @@ const FAMILIES: &[&[Spec]] = &[
     connection::SPECS,
     counters::SPECS,
     element_scan::SPECS,
+    debug::SPECS,
     expiry::SPECS,
     hash_numbers::SPECS,
     hashes::SPECS,

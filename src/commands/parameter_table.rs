@@ -76,6 +76,7 @@ const PARAMETERS: &[Parameter] = &[
     row("databases", |_| DATABASES.to_string(), Write::Never),
     row("dbfilename", |_| String::new(), Write::Same(NO_FOLDER)),
     row("dir", |_| String::new(), Write::Same(NO_FOLDER)),
+    row("enable-debug-command", debug_users, Write::Never),
     row("hz", sweeps_a_second, Write::Same(AT_START)),
     row("io-threads", |place| place.host.facts().workers.to_string(), Write::Never),
     row(
@@ -224,6 +225,16 @@ fn bind(place: &Place<'_>) -> String {
     let list = place.setting("server.bind");
     let addresses: Vec<&str> = list.lines().map(|line| line.trim_start_matches("- ")).collect();
     addresses.join(" ")
+}
+
+/// In Redis's words.
+fn debug_users(place: &Place<'_>) -> String {
+    match place.setting("server.debug").as_str() {
+        "everyone" => "yes",
+        "local" => "local",
+        _ => "no",
+    }
+    .into()
 }
 
 fn sweeps_a_second(place: &Place<'_>) -> String {

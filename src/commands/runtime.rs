@@ -1,6 +1,7 @@
 //! Settings that can change while the server runs: CONFIG SET writes them, everyone reads.
 //!
-//! Each is one atomic word, except the password and what is only noted. They start as the settings file says.
+//! Each is one atomic word, except the password and what is only noted. They start as the
+//! settings file says.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -34,6 +35,8 @@ pub(crate) struct Runtime {
     pub(super) slowlog_entries_max: AtomicUsize,
     /// In microseconds; zero for no latency monitor.
     pub(super) latency_threshold_us: AtomicU64,
+    /// Expired keys are looked for, as they are unless DEBUG stops that.
+    pub(super) sweeps: AtomicBool,
     /// What was set of the parameters that are only noted: at most each of them, by name.
     pub(super) noted: RwLock<BTreeMap<&'static str, String>>,
 }
@@ -70,6 +73,7 @@ impl Runtime {
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),
+            sweeps: true.into(),
             noted: RwLock::default(),
         }
     }
@@ -125,6 +129,11 @@ impl Runtime {
 
     pub(crate) fn dragonfly_rounding(&self) -> bool {
         self.dragonfly_rounding.load(Ordering::Relaxed)
+    }
+
+    /// Whether keys past their deadline are looked for, and not only met.
+    pub(crate) fn sweeps(&self) -> bool {
+        self.sweeps.load(Ordering::Relaxed)
     }
 
     pub(super) fn times_every_command(&self) -> bool {

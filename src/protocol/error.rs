@@ -109,6 +109,12 @@ pub(crate) enum Error {
     // What the server cannot do, or not now.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
+    #[error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+         you can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server."
+    )]
+    DebugRefused,
     #[error("ERR max number of clients reached")]
     MaxClients,
     #[error("ERR This instance has cluster support disabled")]
@@ -325,6 +331,7 @@ mod tests {
             Error::NotInTransaction,
             Error::NoPassword,
             Error::ProtocolNotInteger,
+            Error::DebugRefused,
             Error::MaxClients,
             Error::ClusterDisabled,
         ];

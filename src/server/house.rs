@@ -32,7 +32,9 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
     loop {
         tokio::select! {
             _ = sweep.tick() => {
-                expire(&hub, options.expiry_budget);
+                if hub.service().runtime().sweeps() {
+                    expire(&hub, options.expiry_budget);
+                }
                 make_room(&hub, options.expiry_budget);
             }
             _ = second.tick() => {

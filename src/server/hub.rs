@@ -17,7 +17,7 @@ use super::process::{self, Process};
 use super::rates::RateMeter;
 use crate::commands::{Crowd, Facts, Host, Peer, Rates, Service};
 use crate::telemetry::Events;
-use crate::time::Clock;
+use crate::time::{Clock, Duration};
 
 /// Facts that are settled when the server starts.
 #[derive(Clone, Debug)]
@@ -332,6 +332,15 @@ impl Host for Hub {
                 output_bytes_max: crowd.output_bytes_max.max(unsent_bytes),
             }
         })
+    }
+
+    fn is_local(&self, id: u64) -> bool {
+        self.peers.get(&id).is_some_and(|peer| !is_elsewhere(peer.address.ip()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "to be held up is what was asked for")]
+    fn hold(&self, span: Duration) {
+        std::thread::sleep(std::time::Duration::from_micros(span.as_micros()));
     }
 
     fn peer_address(&self, id: u64) -> String {

@@ -6,6 +6,7 @@
 
 mod clients;
 mod connections;
+mod debug;
 mod eviction;
 mod exposition;
 mod http;
