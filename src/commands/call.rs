@@ -120,7 +120,9 @@ impl Ground<'_, '_> {
             f(view)
         };
         match self {
-            Self::Lock(engine) => engine.transact(request.scope(), request.db, request.now, f),
+            Self::Lock(engine) => {
+                engine.try_transact(request.scope(), request.db, request.now, f)?
+            }
             Self::Within(view) => {
                 view.select(request.db);
                 f(view)
@@ -134,12 +136,12 @@ impl Ground<'_, '_> {
         scope: Scope<'_>,
         request: &Request<'_>,
         f: impl FnOnce(&mut View<'_>) -> R,
-    ) -> R {
+    ) -> Result<R, Error> {
         match self {
-            Self::Lock(engine) => engine.transact(scope, request.db, request.now, f),
+            Self::Lock(engine) => Ok(engine.try_transact(scope, request.db, request.now, f)?),
             Self::Within(view) => {
                 view.select(request.db);
-                f(view)
+                Ok(f(view))
             }
         }
     }

@@ -14,7 +14,7 @@ use super::session::Session;
 use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
-use super::transaction;
+use super::transaction::{self, Watch};
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::protocol::{Args, Error};
 use crate::time::Timestamp;
@@ -29,6 +29,8 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    /// Keys that nobody watches any longer, in shards that were held for long.
+    unwatched: Mutex<Vec<Watch>>,
 }
 
 impl Service {
@@ -43,6 +45,7 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            unwatched: Mutex::default(),
         }
     }
 
@@ -65,6 +68,15 @@ impl Service {
     /// What had been counted at the last CONFIG RESETSTAT.
     pub(super) fn baseline(&self) -> Baseline {
         self.baseline.lock().clone()
+    }
+
+    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
+        &self.unwatched
+    }
+
+    /// Once a second: what had to be put off.
+    pub(crate) fn upkeep(&self, now: Timestamp) {
+        transaction::forget_rest(self, now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

@@ -13,6 +13,7 @@ mod effect;
 mod evict;
 mod followers;
 mod key;
+mod long;
 mod options;
 mod shard;
 mod table;
@@ -25,11 +26,12 @@ mod view;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
+pub(crate) use long::{Busy, Long};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use value::{Collection, Value, reserve};
@@ -37,6 +39,7 @@ pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
+use long::Patience;
 use shard::Shard;
 use table::Held;
 use view::Guards;
@@ -68,6 +71,12 @@ impl From<OutOfMemory> for Error {
     }
 }
 
+impl From<Busy> for Error {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Engine {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
@@ -84,6 +93,7 @@ pub(crate) struct Engine {
     evicting: AtomicU64,
     /// Where the dice stand.
     dice: AtomicU64,
+    long: CachePadded<Long>,
 }
 
 /// What the engine has counted and holds.
@@ -139,6 +149,7 @@ impl Engine {
             sweeping: AtomicUsize::new(0),
             evicting: AtomicU64::new(0),
             dice: AtomicU64::new(seed),
+            long: CachePadded::default(),
         }
     }
 
@@ -148,7 +159,21 @@ impl Engine {
 
     /// Runs `f` over the locked shards at one moment that is never before any that these
     /// shards have seen.
+    ///
+    /// Waits for the shards, but while a transaction is [`Long`] only for a moment.
     #[inline]
+    pub(crate) fn try_transact<R>(
+        &self,
+        scope: Scope<'_>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> Result<R, Busy> {
+        let guards = self.lock(scope, Patience::UntilBusy)?;
+        Ok(self.transact_in(guards, db, now, f))
+    }
+
+    /// The same for who can wait for as long as it takes.
     pub(crate) fn transact<R>(
         &self,
         scope: Scope<'_>,
@@ -156,7 +181,18 @@ impl Engine {
         now: Timestamp,
         f: impl FnOnce(&mut View<'_>) -> R,
     ) -> R {
-        let mut guards = self.lock(scope);
+        let guards = self.lock(scope, Patience::Endless);
+        self.transact_in(guards.expect("patience has no end"), db, now, f)
+    }
+
+    #[inline]
+    fn transact_in<'e, R>(
+        &'e self,
+        mut guards: Guards<'e>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> R {
         let mut latest = now;
         for (_, shard) in &guards {
             latest = latest.max(shard.latest);
@@ -173,28 +209,51 @@ impl Engine {
         result
     }
 
-    fn lock(&self, scope: Scope<'_>) -> Guards<'_> {
+    fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {
         match scope {
-            Scope::Keys([key]) => self.lock_one(self.shard_of(*key)),
+            Scope::Keys([key]) => self.lock_one(self.shard_of(*key), patience),
             Scope::Keys(keys) => {
                 let mut numbers: SmallVec<[usize; 16]> =
                     keys.iter().map(|key| self.shard_of(*key)).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
-                numbers.into_iter().map(|number| (number, self.shards[number].lock())).collect()
+                self.lock_each(numbers, patience)
             }
-            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number),
-            Scope::Shard(_) => Guards::new(),
-            Scope::All => {
-                self.shards.iter().enumerate().map(|(at, shard)| (at, shard.lock())).collect()
-            }
+            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number, patience),
+            Scope::Shard(_) => Ok(Guards::new()),
+            Scope::All => self.lock_each(0..self.shards.len(), patience),
         }
     }
 
-    fn lock_one(&self, number: usize) -> Guards<'_> {
+    /// In the order given, which ascends.
+    fn lock_each(
+        &self,
+        numbers: impl IntoIterator<Item = usize>,
+        patience: Patience,
+    ) -> Result<Guards<'_>, Busy> {
+        numbers.into_iter().map(|number| self.lock_shard(number, patience)).collect()
+    }
+
+    #[inline]
+    fn lock_one(&self, number: usize, patience: Patience) -> Result<Guards<'_>, Busy> {
         let mut guards = Guards::new();
-        guards.push((number, self.shards[number].lock()));
-        guards
+        guards.push(self.lock_shard(number, patience)?);
+        Ok(guards)
+    }
+
+    #[inline]
+    fn lock_shard(
+        &self,
+        number: usize,
+        patience: Patience,
+    ) -> Result<(usize, MutexGuard<'_, Shard>), Busy> {
+        let shard: &Mutex<Shard> = &self.shards[number];
+        Ok((number, self.long.lock(shard, patience)?))
+    }
+
+    /// Who makes others wait for long says so here.
+    pub(crate) fn long(&self) -> &Long {
+        &self.long
     }
 
     /// A number that looks random: splitmix64 from the seed on. Good enough to pick a key with.

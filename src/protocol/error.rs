@@ -99,6 +99,10 @@ pub(crate) enum Error {
     // What the server cannot do, or not now.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    )]
+    Busy,
     #[error("ERR max number of clients reached")]
     MaxClients,
     #[error("ERR This instance has cluster support disabled")]
@@ -290,6 +294,7 @@ mod tests {
             (Error::OutOfMemory, "OOM"),
             (Error::WrongType, "WRONGTYPE"),
             (Error::ExecAborted, "EXECABORT"),
+            (Error::Busy, "BUSY"),
         ];
         let ordinary = [
             Error::Syntax,

@@ -38,6 +38,7 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
             _ = second.tick() => {
                 hub.close_idle();
                 hub.measure();
+                hub.service().upkeep(hub.clock().now());
                 hub.events().upkeep();
                 gap_told = note(&hub, hub.clock().discipline(), gap_told);
             }
