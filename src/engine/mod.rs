@@ -40,7 +40,7 @@ pub(crate) use view::{Cursor, Flushed, Found, View};
 use crate::protocol::Error;
 use crate::time::Timestamp;
 use long::Patience;
-use shard::Shard;
+use shard::{Counts, Shard};
 use table::Held;
 use view::Guards;
 
@@ -49,6 +49,9 @@ pub(crate) const DATABASES: usize = 16;
 
 /// Keys that one step of the sweep looks at under one lock: some tens of microseconds.
 const SWEEP_KEYS_MAX: usize = 2_048;
+
+/// How long the statistics wait for the shards that are held.
+const STATS_PATIENCE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A new key would not fit under the memory bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -94,6 +97,8 @@ pub(crate) struct Engine {
     /// Where the dice stand.
     dice: AtomicU64,
     long: CachePadded<Long>,
+    /// What each shard told last.
+    latest: Mutex<Vec<Stats>>,
 }
 
 /// What the engine has counted and holds.
@@ -117,19 +122,30 @@ pub(crate) struct DatabaseStats {
 }
 
 impl Stats {
-    fn add(&mut self, shard: &Shard) {
-        self.hits += shard.counts.hits;
-        self.misses += shard.counts.misses;
-        self.expired += shard.counts.expired;
-        self.evicted += shard.counts.evicted;
-        self.allowed += shard.counts.allowed;
-        self.denied += shard.counts.denied;
-        self.used_bytes += shard.held().bytes;
-        for (db, database) in self.databases.iter_mut().enumerate() {
-            if let Some(table) = shard.table(db) {
-                database.keys += table.len();
-                database.expiring += table.expiring();
-            }
+    fn of(shard: &Shard) -> Self {
+        let Counts { hits, misses, expired, evicted, allowed, denied } = shard.counts;
+        let database = |db| {
+            let table = shard.table(db);
+            table.map_or_else(DatabaseStats::default, |table| DatabaseStats {
+                keys: table.len(),
+                expiring: table.expiring(),
+            })
+        };
+        let (used_bytes, databases) = (shard.held().bytes, std::array::from_fn(database));
+        Self { hits, misses, expired, evicted, allowed, denied, used_bytes, databases }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.expired += other.expired;
+        self.evicted += other.evicted;
+        self.allowed += other.allowed;
+        self.denied += other.denied;
+        self.used_bytes += other.used_bytes;
+        for (sum, database) in self.databases.iter_mut().zip(&other.databases) {
+            sum.keys += database.keys;
+            sum.expiring += database.expiring;
         }
     }
 }
@@ -150,6 +166,7 @@ impl Engine {
             evicting: AtomicU64::new(0),
             dice: AtomicU64::new(seed),
             long: CachePadded::default(),
+            latest: Mutex::default(),
         }
     }
 
@@ -322,17 +339,18 @@ impl Engine {
         if self.is_full() && !self.can_evict() { Err(OutOfMemory) } else { Ok(()) }
     }
 
-    /// One bounded step of the sweep for expired keys. Returns whether it ended a lap over the
+    /// One bounded step of the sweep for expired keys; a shard that is held has its turn in the
+    /// next lap. Returns whether it ended a lap over the
     /// whole keyspace: the caller goes on until then, or until its budget is spent.
     pub(crate) fn sweep(&self, now: Timestamp) -> bool {
         let number = self.sweeping.load(Ordering::Relaxed) & (self.shards.len() - 1);
-        let mut shard = self.shards[number].lock();
-        let before = shard.held();
-        let now = now.max(shard.latest);
-        let done = shard.sweep(now, SWEEP_KEYS_MAX);
-        let after = shard.held();
-        drop(shard);
-        self.account(before, after);
+        let done = self.shards[number].try_lock().is_none_or(|mut shard| {
+            let before = shard.held();
+            let now = now.max(shard.latest);
+            let done = shard.sweep(now, SWEEP_KEYS_MAX);
+            self.account(before, shard.held());
+            done
+        });
         if done {
             self.sweeping.store(number + 1, Ordering::Relaxed);
         }
@@ -364,10 +382,20 @@ impl Engine {
         self.shards.len()
     }
 
-    /// Visits every shard in turn; each is consistent in itself.
+    /// Visits every shard in turn; each is consistent in itself. Never waits for long: of a
+    /// shard that is held it tells what it knew last.
     pub(crate) fn stats(&self) -> Stats {
+        let mut latest = self.latest.lock();
+        latest.resize(self.shards.len(), Stats::default());
+        let mut patience = STATS_PATIENCE;
         let mut stats = Stats::default();
-        self.shards.iter().for_each(|shard| stats.add(&shard.lock()));
+        for (shard, latest) in self.shards.iter().zip(&mut *latest) {
+            match shard.try_lock_for(patience) {
+                Some(shard) => *latest = Stats::of(&shard),
+                None => patience = std::time::Duration::ZERO,
+            }
+            stats.add(latest);
+        }
         stats
     }
 }
