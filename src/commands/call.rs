@@ -360,7 +360,13 @@ impl Worker {
                 flags = flags | Flags::DENYOOM;
             }
         }
-        if self.lacks_room(flags) { Err(Error::OutOfMemory) } else { Ok(()) }
+        if self.lacks_room(flags) {
+            return Err(Error::OutOfMemory);
+        }
+        if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
+            return Err(self.service.running().busy());
+        }
+        Ok(())
     }
 
     /// Whether a command with these flags is refused at the memory bound. For one that grows

@@ -37,6 +37,7 @@ mod parameter_table;
 mod panicking;
 mod parameters;
 mod runner;
+mod running;
 mod runtime;
 mod server_commands;
 mod service;
@@ -53,7 +54,9 @@ mod transaction;
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
-pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
+pub(crate) use options::{
+    LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
+};
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};

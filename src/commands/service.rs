@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::baseline::Baseline;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::running::Running;
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
@@ -17,7 +18,7 @@ use super::tally::{CommandCounts, Tally};
 use super::transaction::{self, Watch};
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::protocol::{Args, Error};
-use crate::time::Timestamp;
+use crate::time::{Duration, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -29,6 +30,7 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    running: Running,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
 }
@@ -45,6 +47,7 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            running: Running::default(),
             unwatched: Mutex::default(),
         }
     }
@@ -72,6 +75,27 @@ impl Service {
 
     pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
         &self.unwatched
+    }
+
+    pub(super) fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Some times a second: finds the scripts that others should not wait for.
+    pub(crate) fn look_for_long(&self, now: Timestamp) {
+        if let Some(busy_after) = self.runtime.busy_after() {
+            self.running.look(now, busy_after, self.engine.long());
+        }
+    }
+
+    /// While a script runs for long: after which time a worker counts as held up by it.
+    pub(crate) fn long_after(&self) -> Option<Duration> {
+        if self.engine.long().is_any() { self.runtime.busy_after() } else { None }
+    }
+
+    /// The server stops, and no script outlives that.
+    pub(crate) fn end_scripts(&self) {
+        self.running.end_all();
     }
 
     /// Once a second: what had to be put off.
