@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::details;
 use super::host::Host;
 use super::runner::Runner;
+use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, KeyList, Keys};
@@ -151,6 +152,7 @@ impl Ground<'_, '_> {
 pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
+    slot: Arc<Slot>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -167,9 +169,9 @@ struct Batch {
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let tally = service.new_tally();
+        let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
-        Self { service, tally, clock, now, batch: Batch::default() }
+        Self { service, tally, slot, clock, now, batch: Batch::default() }
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -314,6 +316,11 @@ impl Worker {
 
     pub(super) fn count_error(&self, error: &Error) {
         self.tally.error(error);
+    }
+
+    /// Of the script that it runs.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
     }
 
     pub(super) fn clock(&self) -> &Clock {

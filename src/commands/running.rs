@@ -9,7 +9,7 @@
 //! decided under the slot's lock. Only the end of the whole server breaks this.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -42,24 +42,37 @@ struct Run {
     is_long: bool,
 }
 
-/// The script of one worker, if it runs one.
+/// The script of one worker, if it runs one, and what its worker has counted.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     run: Mutex<Option<Run>>,
     killed: Arc<AtomicBool>,
+    declared: AtomicU64,
+    all: AtomicU64,
+    again: AtomicU64,
+}
+
+/// How many scripts run, and how they have run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct ScriptRuns {
+    /// Right now, those included that are long.
+    pub(crate) running: u64,
+    pub(crate) long: u64,
+    /// Over the shards of the keys that they declared, from the first command to the last.
+    pub(crate) declared: u64,
+    /// Over all shards.
+    pub(crate) all: u64,
+    /// Of these, after they had been taken back for a key that they had not declared.
+    pub(crate) again: u64,
 }
 
 impl Slot {
-    pub(super) fn begin(&self, kind: Kind, now: Timestamp) {
+    /// A script runs from here on, until what is returned is dropped.
+    pub(super) fn begin<'s>(&'s self, kind: Kind, now: Timestamp, long: &'s Long) -> Running<'s> {
         let mut run = self.run.lock();
         self.killed.store(false, Ordering::Relaxed);
         *run = Some(Run { kind, began: now, has_written: false, is_long: false });
-    }
-
-    pub(super) fn end(&self, long: &Long) {
-        if self.run.lock().take().is_some_and(|run| run.is_long) {
-            long.end();
-        }
+        Running { slot: self, long }
     }
 
     /// The script is about to write. False where it has been killed and must not.
@@ -81,9 +94,32 @@ impl Slot {
         }
     }
 
+    pub(super) fn count_declared(&self) {
+        self.declared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_all(&self, again: bool) {
+        self.all.fetch_add(1, Ordering::Relaxed);
+        self.again.fetch_add(again.into(), Ordering::Relaxed);
+    }
+
     /// Set when the script is to end; its interpreter polls it.
     pub(super) fn killed(&self) -> &Arc<AtomicBool> {
         &self.killed
+    }
+}
+
+/// While it lives, a script runs; also one whose command panics ends.
+pub(super) struct Running<'s> {
+    slot: &'s Slot,
+    long: &'s Long,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if self.slot.run.lock().take().is_some_and(|run| run.is_long) {
+            self.long.end();
+        }
     }
 }
 
@@ -111,9 +147,9 @@ pub(super) struct Shown {
 
 /// The slots of all workers.
 #[derive(Debug, Default)]
-pub(super) struct Running(Mutex<Vec<Arc<Slot>>>);
+pub(super) struct Slots(Mutex<Vec<Arc<Slot>>>);
 
-impl Running {
+impl Slots {
     pub(super) fn new_slot(&self) -> Arc<Slot> {
         let slot = Arc::new(Slot::default());
         self.0.lock().push(Arc::clone(&slot));
@@ -131,6 +167,20 @@ impl Running {
                 long.begin();
             }
         }
+    }
+
+    pub(super) fn counts(&self) -> ScriptRuns {
+        self.0.lock().iter().fold(ScriptRuns::default(), |sum, slot| {
+            let run = slot.run.lock();
+            let long = run.as_ref().is_some_and(|run| run.is_long);
+            ScriptRuns {
+                running: sum.running + u64::from(run.is_some()),
+                long: sum.long + u64::from(long),
+                declared: sum.declared + slot.declared.load(Ordering::Relaxed),
+                all: sum.all + slot.all.load(Ordering::Relaxed),
+                again: sum.again + slot.again.load(Ordering::Relaxed),
+            }
+        })
     }
 
     /// What others are told while a script is long.
@@ -194,46 +244,46 @@ mod tests {
 
     #[test]
     fn script_is_long_from_its_time_on_until_it_ends() {
-        let (running, long) = (Running::default(), Long::default());
-        let slot = running.new_slot();
-        slot.begin(Kind::Eval, at(10));
-        running.look(at(10), SECOND, &long);
+        let (slots, long) = (Slots::default(), Long::default());
+        let slot = slots.new_slot();
+        let run = slot.begin(Kind::Eval, at(10), &long);
+        slots.look(at(10), SECOND, &long);
         assert!(!long.is_any());
-        running.look(at(11), SECOND, &long);
-        running.look(at(12), SECOND, &long);
+        slots.look(at(11), SECOND, &long);
+        slots.look(at(12), SECOND, &long);
         assert!(long.is_any());
-        slot.end(&long);
+        drop(run);
         assert!(!long.is_any());
     }
 
     #[test]
     fn script_is_killed_only_before_it_writes() {
-        let (running, long) = (Running::default(), Long::default());
-        let slot = running.new_slot();
-        assert_eq!(running.kill(Killer::Script), Err(Error::NotBusy));
-        slot.begin(Kind::Eval, at(0));
+        let (slots, long) = (Slots::default(), Long::default());
+        let slot = slots.new_slot();
+        assert_eq!(slots.kill(Killer::Script), Err(Error::NotBusy));
+        let run = slot.begin(Kind::Eval, at(0), &long);
         assert!(slot.begin_write());
-        assert_eq!(running.kill(Killer::Script), Err(Error::Unkillable));
-        assert_eq!(running.kill(Killer::Function), Err(Error::Busy));
+        assert_eq!(slots.kill(Killer::Script), Err(Error::Unkillable));
+        assert_eq!(slots.kill(Killer::Function), Err(Error::Busy));
         slot.forget_writes();
-        assert_eq!(running.kill(Killer::Script), Ok(()));
+        assert_eq!(slots.kill(Killer::Script), Ok(()));
         assert!(slot.killed().load(Ordering::Relaxed) && !slot.begin_write());
-        slot.end(&long);
-        slot.begin(Kind::Eval, at(1));
+        drop(run);
+        let _run = slot.begin(Kind::Eval, at(1), &long);
         assert!(slot.begin_write(), "the next script is not meant");
     }
 
     #[test]
     fn function_is_shown_and_has_a_command_of_its_own_to_be_killed() {
-        let (running, long) = (Running::default(), Long::default());
-        let slot = running.new_slot();
+        let (slots, long) = (Slots::default(), Long::default());
+        let slot = slots.new_slot();
         let words = OwnedArgs::of(["FCALL", "f", "0"]);
-        slot.begin(Kind::function(b"f", words.as_args()), at(0));
-        running.look(at(2), SECOND, &long);
-        assert_eq!(running.busy(), Error::BusyFunction);
-        assert_eq!(running.kill(Killer::Script), Err(Error::BusyFunction));
-        let shown = running.function(at(2)).expect("it runs");
+        let _run = slot.begin(Kind::function(b"f", words.as_args()), at(0), &long);
+        slots.look(at(2), SECOND, &long);
+        assert_eq!(slots.busy(), Error::BusyFunction);
+        assert_eq!(slots.kill(Killer::Script), Err(Error::BusyFunction));
+        let shown = slots.function(at(2)).expect("it runs");
         assert_eq!((&*shown.name, shown.took), (&b"f"[..], Duration::from_secs(2)));
-        assert_eq!(running.kill(Killer::Function), Ok(()));
+        assert_eq!(slots.kill(Killer::Function), Ok(()));
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::baseline::Baseline;
 use super::host::{Facts, Host};
 use super::latency::Latency;
-use super::running::Running;
+use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
@@ -30,7 +30,7 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
-    running: Running,
+    scripts_running: Slots,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
 }
@@ -47,7 +47,7 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
-            running: Running::default(),
+            scripts_running: Slots::default(),
             unwatched: Mutex::default(),
         }
     }
@@ -77,14 +77,18 @@ impl Service {
         &self.unwatched
     }
 
-    pub(super) fn running(&self) -> &Running {
-        &self.running
+    pub(super) fn running(&self) -> &Slots {
+        &self.scripts_running
+    }
+
+    pub(crate) fn script_runs(&self) -> ScriptRuns {
+        self.scripts_running.counts()
     }
 
     /// Some times a second: finds the scripts that others should not wait for.
     pub(crate) fn look_for_long(&self, now: Timestamp) {
         if let Some(busy_after) = self.runtime.busy_after() {
-            self.running.look(now, busy_after, self.engine.long());
+            self.scripts_running.look(now, busy_after, self.engine.long());
         }
     }
 
@@ -95,7 +99,7 @@ impl Service {
 
     /// The server stops, and no script outlives that.
     pub(crate) fn end_scripts(&self) {
-        self.running.end_all();
+        self.scripts_running.end_all();
     }
 
     /// Once a second: what had to be put off.
