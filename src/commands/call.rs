@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::details;
 use super::host::Host;
 use super::runner::Runner;
+use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, KeyList, Keys};
@@ -120,7 +121,9 @@ impl Ground<'_, '_> {
             f(view)
         };
         match self {
-            Self::Lock(engine) => engine.transact(request.scope(), request.db, request.now, f),
+            Self::Lock(engine) => {
+                engine.try_transact(request.scope(), request.db, request.now, f)?
+            }
             Self::Within(view) => {
                 view.select(request.db);
                 f(view)
@@ -134,12 +137,12 @@ impl Ground<'_, '_> {
         scope: Scope<'_>,
         request: &Request<'_>,
         f: impl FnOnce(&mut View<'_>) -> R,
-    ) -> R {
+    ) -> Result<R, Error> {
         match self {
-            Self::Lock(engine) => engine.transact(scope, request.db, request.now, f),
+            Self::Lock(engine) => Ok(engine.try_transact(scope, request.db, request.now, f)?),
             Self::Within(view) => {
                 view.select(request.db);
-                f(view)
+                Ok(f(view))
             }
         }
     }
@@ -149,6 +152,7 @@ impl Ground<'_, '_> {
 pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
+    slot: Arc<Slot>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -165,9 +169,9 @@ struct Batch {
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let tally = service.new_tally();
+        let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
-        Self { service, tally, clock, now, batch: Batch::default() }
+        Self { service, tally, slot, clock, now, batch: Batch::default() }
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -314,6 +318,11 @@ impl Worker {
         self.tally.error(error);
     }
 
+    /// Of the script that it runs.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
     pub(super) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -358,7 +367,13 @@ impl Worker {
                 flags = flags | Flags::DENYOOM;
             }
         }
-        if self.lacks_room(flags) { Err(Error::OutOfMemory) } else { Ok(()) }
+        if self.lacks_room(flags) {
+            return Err(Error::OutOfMemory);
+        }
+        if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
+            return Err(self.service.running().busy());
+        }
+        Ok(())
     }
 
     /// Whether a command with these flags is refused at the memory bound. For one that grows

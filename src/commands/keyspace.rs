@@ -190,7 +190,7 @@ fn scan(
                     found.push(Key::new(key));
                 }
             })
-        });
+        })?;
     }
     reply.array(2);
     reply.bulk(next.map_or(0, Cursor::number).to_string());

@@ -45,6 +45,7 @@ mod panicking;
 mod parameters;
 mod runner;
 mod random_elements;
+mod running;
 mod runtime;
 mod scan_options;
 mod server_commands;
@@ -65,7 +66,9 @@ mod transaction;
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
-pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
+pub(crate) use options::{
+    LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
+};
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};

@@ -66,6 +66,7 @@ const PARAMETERS: &[Parameter] = &[
     row("activedefrag", |_| "no".into(), Write::Same(NO_DEFRAG)),
     row("appendonly", |_| "no".into(), Write::Same(NO_FOLDER)),
     row("bind", bind, Write::Same(AT_START)),
+    row("busy-reply-threshold", busy_after_ms, BUSY_AFTER),
     row("client-output-buffer-limit", output_limits, Write::Same(OUTPUT_BYTES)),
     row(
         "client-query-buffer-limit",
@@ -88,6 +89,7 @@ const PARAMETERS: &[Parameter] = &[
             set: |service, ms| latency_threshold(service, Duration::from_millis(ms as u64)),
         },
     ),
+    row("lua-time-limit", busy_after_ms, BUSY_AFTER),
     row("maxclients", |place| place.service.runtime().connections_max().to_string(), CONNECTIONS),
     row("maxmemory", |place| place.service.engine().memory_max().to_string(), MEMORY),
     row("maxmemory-policy", |place| place.service.engine().policy().name().into(), POLICY),
@@ -158,6 +160,11 @@ const PARAMETERS: &[Parameter] = &[
     ),
     row("limits.throttle_rounding", rounding, ROUNDING),
     row(
+        "lua.busy_after",
+        |place| span(place.service.runtime().busy_after_us.load(Relaxed)),
+        Write::Span(busy_after),
+    ),
+    row(
         "server.connections_max",
         |place| place.service.runtime().connections_max().to_string(),
         CONNECTIONS,
@@ -210,6 +217,20 @@ const ROUNDING: Write = Write::OneOf {
 
 fn rounding(place: &Place<'_>) -> String {
     ROUNDINGS[usize::from(place.service.runtime().dragonfly_rounding())].into()
+}
+
+const BUSY_AFTER: Write = Write::Whole {
+    min: 0,
+    max: i64::MAX,
+    set: |service, ms| busy_after(service, Duration::from_millis(ms as u64)),
+};
+
+fn busy_after(service: &Service, span: Duration) {
+    service.runtime().busy_after_us.store(span.as_micros(), Relaxed);
+}
+
+fn busy_after_ms(place: &Place<'_>) -> String {
+    (place.service.runtime().busy_after_us.load(Relaxed) / 1_000).to_string()
 }
 
 fn latency_threshold(service: &Service, threshold: Duration) {

@@ -30,6 +30,8 @@ pub(crate) struct Runtime {
     pub(super) value_bytes_max: AtomicUsize,
     pub(super) log_entries_max: AtomicU32,
     pub(super) dragonfly_rounding: AtomicBool,
+    /// In microseconds; zero for never.
+    pub(super) busy_after_us: AtomicU64,
     /// In microseconds; negative for no slow log.
     pub(super) slowlog_threshold_us: AtomicI64,
     pub(super) slowlog_entries_max: AtomicUsize,
@@ -53,6 +55,7 @@ pub(crate) struct Initial {
     pub(crate) value_bytes_max: BytesMax,
     pub(crate) log_entries_max: LogEntries,
     pub(crate) dragonfly_rounding: bool,
+    pub(crate) busy_after: Duration,
     pub(crate) slowlog_threshold: Duration,
     pub(crate) slowlog_entries_max: usize,
     pub(crate) latency_threshold: Duration,
@@ -70,6 +73,7 @@ impl Runtime {
             value_bytes_max: initial.value_bytes_max.as_usize().into(),
             log_entries_max: initial.log_entries_max.number().into(),
             dragonfly_rounding: initial.dragonfly_rounding.into(),
+            busy_after_us: initial.busy_after.as_micros().into(),
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),
@@ -134,6 +138,12 @@ impl Runtime {
     /// Whether keys past their deadline are looked for, and not only met.
     pub(crate) fn sweeps(&self) -> bool {
         self.sweeps.load(Ordering::Relaxed)
+    }
+
+    /// From when on a script makes others be answered BUSY; `None` for never.
+    pub(super) fn busy_after(&self) -> Option<Duration> {
+        let busy_after_us = self.busy_after_us.load(Ordering::Relaxed);
+        (busy_after_us != 0).then(|| Duration::from_micros(busy_after_us))
     }
 
     pub(super) fn times_every_command(&self) -> bool {

@@ -9,15 +9,16 @@ use parking_lot::Mutex;
 use super::baseline::Baseline;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
-use super::transaction;
+use super::transaction::{self, Watch};
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::protocol::{Args, Error};
-use crate::time::Timestamp;
+use crate::time::{Duration, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -29,6 +30,9 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    scripts_running: Slots,
+    /// Keys that nobody watches any longer, in shards that were held for long.
+    unwatched: Mutex<Vec<Watch>>,
 }
 
 impl Service {
@@ -43,6 +47,8 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            scripts_running: Slots::default(),
+            unwatched: Mutex::default(),
         }
     }
 
@@ -65,6 +71,40 @@ impl Service {
     /// What had been counted at the last CONFIG RESETSTAT.
     pub(super) fn baseline(&self) -> Baseline {
         self.baseline.lock().clone()
+    }
+
+    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
+        &self.unwatched
+    }
+
+    pub(super) fn running(&self) -> &Slots {
+        &self.scripts_running
+    }
+
+    pub(crate) fn script_runs(&self) -> ScriptRuns {
+        self.scripts_running.counts()
+    }
+
+    /// Some times a second: finds the scripts that others should not wait for.
+    pub(crate) fn look_for_long(&self, now: Timestamp) {
+        if let Some(busy_after) = self.runtime.busy_after() {
+            self.scripts_running.look(now, busy_after, self.engine.long());
+        }
+    }
+
+    /// While a script runs for long: after which time a worker counts as held up by it.
+    pub(crate) fn long_after(&self) -> Option<Duration> {
+        if self.engine.long().is_any() { self.runtime.busy_after() } else { None }
+    }
+
+    /// The server stops, and no script outlives that.
+    pub(crate) fn end_scripts(&self) {
+        self.scripts_running.end_all();
+    }
+
+    /// Once a second: what had to be put off.
+    pub(crate) fn upkeep(&self, now: Timestamp) {
+        transaction::forget_rest(self, now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

@@ -340,7 +340,7 @@ impl View<'_> {
     /// What the locked shards have counted and hold.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        self.guards.iter().for_each(|(_, shard)| stats.add(shard));
+        self.guards.iter().for_each(|(_, shard)| stats.add(&Stats::of(shard)));
         stats
     }
 

@@ -115,6 +115,22 @@ pub(crate) enum Error {
          configuration file, and then restart the server."
     )]
     DebugRefused,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    )]
+    Busy,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+    )]
+    BusyFunction,
+    #[error("NOTBUSY No scripts in execution right now.")]
+    NotBusy,
+    #[error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+         can either wait the script termination or kill the server in a hard way using the \
+         SHUTDOWN NOSAVE command."
+    )]
+    Unkillable,
     #[error("ERR max number of clients reached")]
     MaxClients,
     #[error("ERR This instance has cluster support disabled")]
@@ -306,6 +322,10 @@ mod tests {
             (Error::OutOfMemory, "OOM"),
             (Error::WrongType, "WRONGTYPE"),
             (Error::ExecAborted, "EXECABORT"),
+            (Error::Busy, "BUSY"),
+            (Error::BusyFunction, "BUSY"),
+            (Error::NotBusy, "NOTBUSY"),
+            (Error::Unkillable, "UNKILLABLE"),
         ];
         let ordinary = [
             Error::Syntax,

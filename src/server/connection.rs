@@ -21,6 +21,7 @@ use tracing::debug;
 
 use super::answer::Answerer;
 use super::hub::Hub;
+use super::listen::Pulse;
 use super::peer::PeerState;
 use crate::commands::{GROUP_MAX, Outcome, Session};
 use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
@@ -50,12 +51,13 @@ struct Tools {
     scanner: Scanner,
     out: Vec<u8>,
     answerer: Answerer,
+    pulse: Arc<Pulse>,
 }
 
 impl Scratch {
-    pub(super) fn new(scanner: Scanner, answerer: Answerer) -> Self {
+    pub(super) fn new(scanner: Scanner, answerer: Answerer, pulse: Arc<Pulse>) -> Self {
         let out = Vec::with_capacity(READ_BYTES_MAX);
-        let tools = Tools { scanner, out, answerer };
+        let tools = Tools { scanner, out, answerer, pulse };
         Self { input: vec![0; READ_BYTES_MAX].into(), tools }
     }
 }
@@ -267,8 +269,8 @@ impl Connection {
 
     /// Answers the requests that were scanned, until one ends the connection.
     fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) {
-        let Tools { scanner, out, answerer } = tools;
-        answerer.begin(&self.peer, self.hub.clock());
+        let Tools { scanner, out, answerer, pulse } = tools;
+        pulse.begin_turn(answerer.begin(&self.peer, self.hub.clock()));
         let mut at = 0;
         while at < scanner.len() {
             // The bound is for what piles up: a single reply may be longer.
@@ -289,6 +291,7 @@ impl Connection {
             }
         }
         answerer.end();
+        pulse.end_turn();
         self.peer.answered(&mut self.session);
     }
 

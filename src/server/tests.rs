@@ -21,6 +21,7 @@ pub(crate) fn hub(password: &str, protected: bool) -> Hub {
         value_bytes_max: "1kb".parse().expect("a size"),
         log_entries_max: 1_024.try_into().expect("at least the lowest"),
         dragonfly_rounding: false,
+        busy_after: Duration::from_secs(5),
         slowlog_threshold: Duration::from_secs(1),
         slowlog_entries_max: 0,
         latency_threshold: Duration::ZERO,

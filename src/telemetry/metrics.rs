@@ -131,6 +131,32 @@ const METRICS: &[Metric] = &[
         "Keys given up to make room.",
         |from, to| to.sample(&[], from.engine.evicted),
     ),
+    gauge(
+        "tollgate_scripts_running",
+        Unit::None,
+        "Scripts that run now; while one is long, other clients are answered BUSY.",
+        |from, to| {
+            let runs = from.service.script_runs();
+            to.sample(&[("state", "short")], runs.running - runs.long);
+            to.sample(&[("state", "long")], runs.long);
+        },
+    ),
+    counter(
+        "tollgate_scripts_total",
+        Unit::None,
+        "Scripts run over the shards of the keys they declared, or over all.",
+        |from, to| {
+            let runs = from.service.script_runs();
+            to.sample(&[("keys", "declared")], runs.declared);
+            to.sample(&[("keys", "all")], runs.all);
+        },
+    ),
+    counter(
+        "tollgate_scripts_rerun_total",
+        Unit::None,
+        "Scripts begun again over all shards, for a key they had not declared.",
+        |from, to| to.sample(&[], from.service.script_runs().again),
+    ),
     counter(
         "tollgate_keyspace_hits_total",
         Unit::None,
