@@ -12,9 +12,12 @@
 //! < :[1..10]                any integer from 1 to 10
 //! < ...                     any one reply, or within one, any one line
 //! < (closed)                the end of the connection
+//! b> GET key                the same of a further connection, by its name; `b<` is its reply
+//! > CLIENT UNBLOCK ID(b)    a word or a line of a reply: the number of that connection
 //! @ +59s                    moves the clock; such a section is not played at Redis
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +38,16 @@ pub(crate) struct Section {
 
 enum Step {
     Advance(String),
-    Send { line: usize, typed: String, bytes: Vec<u8> },
-    Expect { line: usize, reply: Vec<String>, differs: Option<String> },
+    Send { line: usize, who: String, typed: String, words: Vec<Vec<u8>>, raw: bool },
+    Expect { line: usize, who: String, reply: Vec<String>, differs: Option<String> },
+}
+
+/// The connections of a section by their names; the first one has none.
+struct Connections {
+    port: u16,
+    resp3: bool,
+    open: BTreeMap<String, Connection>,
+    numbers: BTreeMap<String, String>,
 }
 
 /// Who plays: us, whose clock moves, or the real Redis.
@@ -66,6 +77,11 @@ fn read(path: PathBuf) -> Transcript {
         let place = || format!("{}:{line}", path.display());
         let (sign, rest) = row.split_once(' ').unwrap_or((row, ""));
         let section = sections.last_mut().expect("there is always one");
+        let name = sign.trim_end_matches(['<', '>']);
+        let (who, sign) = match name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            true if name.len() < sign.len() => (name.to_owned(), &sign[name.len()..]),
+            _ => (String::new(), sign),
+        };
         match sign {
             "" | "#" => {}
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
@@ -73,22 +89,16 @@ fn read(path: PathBuf) -> Transcript {
             "tollgate" => section.ours_only = true,
             "!" => differs = Some(rest.to_owned()),
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
-            ">" => {
+            ">" | ">>" => {
                 let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                let bytes = crate::resp::encode(&words);
-                section.steps.push(Step::Send { line, typed: rest.to_owned(), bytes });
-            }
-            ">>" => {
-                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                let (typed, bytes) = (rest.to_owned(), words.concat());
-                section.steps.push(Step::Send { line, typed, bytes });
+                let (typed, raw) = (rest.to_owned(), sign == ">>");
+                section.steps.push(Step::Send { line, who, typed, words, raw });
             }
             "<" => match section.steps.last_mut() {
                 Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
                 _ => {
-                    let reply = vec![rest.to_owned()];
-                    section.steps.push(Step::Expect { line, reply, differs: differs.take() });
+                    let (reply, differs) = (vec![rest.to_owned()], differs.take());
+                    section.steps.push(Step::Expect { line, who, reply, differs });
                 }
             },
             _ => panic!("{}: a line begins with one of --- resp tollgate # > >> ! < @", place()),
@@ -180,24 +190,21 @@ impl Section {
     /// Plays the section at an empty server; returns what was wrong.
     pub(crate) fn play(&self, port: u16, player: &Player<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
-        let mut connection = Connection::open(port);
-        connection.line("FLUSHALL");
-        if self.resp3 {
-            connection.line("HELLO 3");
-        }
-        let (mut sent, mut is_open) = (String::new(), true);
+        let mut connections = Connections::open(port, self.resp3);
+        let mut sent = String::new();
         for step in &self.steps {
             match (step, player) {
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
                 (Step::Advance(_), Player::Redis) => {}
-                (Step::Send { line, typed, bytes }, _) => {
+                (Step::Send { line, who, typed, words, raw }, _) => {
                     sent = format!("{line}: {typed}");
-                    connection.send(bytes);
+                    connections.send(who, words, *raw);
                 }
-                (Step::Expect { line, reply, differs }, player) => {
-                    let got = connection.reply();
-                    is_open &= got != ["(closed)"];
-                    let same = matches(reply, &got);
+                (Step::Expect { line, who, reply, differs }, player) => {
+                    let reply: Vec<String> =
+                        reply.iter().map(|line| connections.numbered(line)).collect();
+                    let got = connections.reply(who);
+                    let same = matches(&reply, &got);
                     let right = match (player, differs) {
                         (Player::Redis, Some(_)) => !same,
                         _ => same,
@@ -208,17 +215,65 @@ impl Section {
                 }
             }
         }
-        if is_open {
-            wrong.extend(unread(&mut connection).map(|got| format!("{sent}\n  also: {got:?}")));
-        }
+        wrong.extend(connections.unread().map(|got| format!("{sent}\n  also: {got:?}")));
         wrong
     }
 }
 
-/// What comes before the echo of a word that no transcript says: a reply that none expected.
-fn unread(connection: &mut Connection) -> Option<Vec<String>> {
-    let got = connection.ask(&[b"ECHO", b"end of the section"]);
-    (got != ["\"end of the section\""]).then_some(got)
+impl Connections {
+    fn open(port: u16, resp3: bool) -> Self {
+        let (open, numbers) = (BTreeMap::new(), BTreeMap::new());
+        let mut connections = Self { port, resp3, open, numbers };
+        connections.of("").line("FLUSHALL");
+        connections
+    }
+
+    fn of(&mut self, who: &str) -> &mut Connection {
+        self.open.entry(who.to_owned()).or_insert_with(|| {
+            let mut connection = Connection::open(self.port);
+            let number = connection.line("CLIENT ID").split_off(1);
+            self.numbers.insert(format!("ID({who})"), number);
+            if self.resp3 {
+                connection.line("HELLO 3");
+            }
+            connection
+        })
+    }
+
+    fn send(&mut self, who: &str, words: &[Vec<u8>], raw: bool) {
+        if raw {
+            return self.of(who).send(&words.concat());
+        }
+        let number = |word: &[u8]| self.numbers.get(str::from_utf8(word).ok()?).cloned();
+        let words: Vec<Vec<u8>> = words
+            .iter()
+            .map(|word| number(word).map_or_else(|| word.clone(), String::into_bytes))
+            .collect();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        self.of(who).send(&crate::resp::encode(&words));
+    }
+
+    /// The line with the number of the connection in it that it names, if any.
+    fn numbered(&self, line: &str) -> String {
+        let named = self.numbers.iter().find(|(name, _)| line.ends_with(*name));
+        named.map_or_else(|| line.to_owned(), |(name, number)| line.replace(name, number))
+    }
+
+    fn reply(&mut self, who: &str) -> Vec<String> {
+        let got = self.of(who).reply();
+        if got == ["(closed)"] {
+            self.open.remove(who);
+        }
+        got
+    }
+
+    /// What comes before the echo of a word that no transcript says: a reply that none expected.
+    fn unread(&mut self) -> impl Iterator<Item = Vec<String>> {
+        self.open.values_mut().filter_map(|connection| {
+            let got = connection.ask(&[b"PING", b"end of the section"]);
+            (got.last().map(String::as_str) != Some("\"end of the section\"")).then_some(got)
+        })
+    }
 }
 
 fn matches(expected: &[String], got: &[String]) -> bool {
