@@ -14,10 +14,12 @@ mod evict;
 mod followers;
 mod key;
 mod options;
+mod outbox;
 mod shard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tracked;
 mod undo;
 mod value;
 mod view;
@@ -32,11 +34,13 @@ pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
+pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
+use outbox::Outbox;
 use shard::Shard;
 use table::Held;
 use view::Guards;
@@ -84,6 +88,7 @@ pub(crate) struct Engine {
     evicting: AtomicU64,
     /// Where the dice stand.
     dice: AtomicU64,
+    outbox: Outbox,
 }
 
 /// What the engine has counted and holds.
@@ -121,7 +126,13 @@ impl Engine {
             sweeping: AtomicUsize::new(0),
             evicting: AtomicU64::new(0),
             dice: AtomicU64::new(seed),
+            outbox: Outbox::default(),
         }
+    }
+
+    /// What names are to be hashed with that clients choose.
+    pub(crate) fn hasher(&self) -> &KeyHasher {
+        &self.hasher
     }
 
     pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> KeyRef<'a> {
@@ -148,8 +159,12 @@ impl Engine {
             shard.latest = latest;
             before = before.plus(shard.held());
         }
-        let mut view = View { engine: self, guards, now: latest, db, touches: true };
+        let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.has_news()) {
+            let by = view.by;
+            self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
+        }
         let held = view.guards.iter().map(|(_, shard)| shard.held());
         self.account(before, held.fold(Held::default(), Held::plus));
         result
@@ -253,6 +268,7 @@ impl Engine {
         let before = shard.held();
         let now = now.max(shard.latest);
         let done = shard.sweep(now, SWEEP_KEYS_MAX);
+        self.post_of(&mut shard);
         let after = shard.held();
         drop(shard);
         self.account(before, after);
