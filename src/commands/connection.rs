@@ -37,6 +37,10 @@ const ALWAYS: Flags = Flags::NOSCRIPT
     .and(Flags::NO_AUTH)
     .and(Flags::ALLOW_BUSY);
 
+const SUBSCRIBER: Flags = ALWAYS.and(Flags::SUBSCRIBER);
+
+const PING: Flags = Flags::FAST.and(Flags::SUBSCRIBER);
+
 const QUICK: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 
 pub(super) const SPECS: &[Spec] = &[
@@ -54,15 +58,15 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         handler: Handler::Plain(ping),
-        ..spec("PING", Arity::at_least(1), Flags::FAST, "1.0.0", "Ask whether the server answers.")
+        ..spec("PING", Arity::at_least(1), PING, "1.0.0", "Ask whether the server answers.")
     },
     Spec {
         handler: Handler::Plain(quit),
-        ..spec("QUIT", Arity::at_least(1), ALWAYS, "1.0.0", "Close the connection.")
+        ..spec("QUIT", Arity::at_least(1), SUBSCRIBER, "1.0.0", "Close the connection.")
     },
     Spec {
         handler: Handler::Plain(reset),
-        ..spec("RESET", Arity::exactly(1), ALWAYS, "6.2.0", "Make the connection as new.")
+        ..spec("RESET", Arity::exactly(1), SUBSCRIBER, "6.2.0", "Make the connection as new.")
     },
     Spec {
         handler: Handler::Plain(select),
@@ -72,6 +76,10 @@ pub(super) const SPECS: &[Spec] = &[
 
 fn ping(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     match call.args.len() {
+        // What a subscriber reads looks like a push.
+        1 | 2 if call.session.is_restricted() => {
+            reply.bulks(&[b"pong", call.args.get(1).unwrap_or_default()]);
+        }
         1 => reply.simple("PONG"),
         2 => reply.bulk(call.args.get(1).unwrap_or_default()),
         _ => return Err(Error::wrong_arity("PING")),
@@ -90,6 +98,7 @@ fn quit(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
 }
 
 fn reset(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    call.service.leave(call.session);
     call.session.reset(!call.service.runtime().has_password());
     reply.switch(call.session.resp);
     reply.simple("RESET");

@@ -66,6 +66,7 @@ const CHANGE: Access = &[&["RW", "access", "update"]];
 const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
+const NO_KEY: Access = &[&["not_key"]];
 const DELETE: Access = &[&["RM", "delete"]];
 
 const DETAILS: &[(&str, Detail)] = &[
@@ -183,7 +184,10 @@ const DETAILS: &[(&str, Detail)] = &[
         },
     ),
     ("slowlog|reset", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("spublish", Detail { access: NO_KEY, ..PLAIN }),
+    ("ssubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("strlen", Detail { access: LOOK, ..PLAIN }),
+    ("sunsubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("swapdb", Detail { categories: &["keyspace", "dangerous"], ..PLAIN }),
     ("time", Detail { tips: VARYING, ..PLAIN }),
     ("touch", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),
@@ -223,6 +227,7 @@ pub(super) fn categories(entry: &Entry) -> impl Iterator<Item = &'static str> {
             "read" => flags.has(Flags::READONLY),
             "admin" | "dangerous" => flags.has(Flags::ADMIN),
             "blocking" => flags.has(Flags::BLOCKING),
+            "pubsub" => flags.has(Flags::PUBSUB),
             "fast" => flags.has(Flags::FAST),
             "slow" => !flags.has(Flags::FAST),
             _ => false,
@@ -242,9 +247,8 @@ fn family(group: Group) -> Option<&'static str> {
         Group::Set => Some("set"),
         Group::SortedSet => Some("sortedset"),
         Group::Transactions => Some("transaction"),
-        Group::PubSub => Some("pubsub"),
         Group::Scripting => Some("scripting"),
-        Group::RateLimit | Group::Server | Group::Cluster => None,
+        Group::RateLimit | Group::PubSub | Group::Server | Group::Cluster => None,
     }
 }
 

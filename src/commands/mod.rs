@@ -7,9 +7,11 @@
 mod acl;
 mod baseline;
 mod call;
+mod channels;
 mod client;
 mod client_kill;
 mod client_list;
+mod client_tracking;
 mod cluster;
 mod command;
 mod config_command;
@@ -36,6 +38,8 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod pubsub;
+mod push;
 mod runtime;
 mod server_commands;
 mod service;
@@ -47,11 +51,13 @@ mod strings;
 mod table;
 mod tally;
 mod throttle;
+mod tracking;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
+pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};
@@ -80,6 +86,7 @@ const FAMILIES: &[&[Spec]] = &[
     limits::SPECS,
     memory::SPECS,
     object::SPECS,
+    pubsub::SPECS,
     server_commands::SPECS,
     set::SPECS,
     slowlog::SPECS,

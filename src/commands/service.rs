@@ -7,13 +7,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
+use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::push::Push;
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
+use super::tracking::Tracking;
 use crate::engine::{Engine, KeyHasher};
 use crate::protocol::{Args, Error};
 use crate::time::Timestamp;
@@ -28,10 +31,13 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    channels: Channels,
+    tracking: Tracking,
 }
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
             // Command names are no secret: a fixed seed will do.
@@ -42,6 +48,54 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            channels,
+            tracking,
+        }
+    }
+
+    pub(super) fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    pub(super) fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// Tells others what has happened in the keyspace, if anything.
+    #[inline]
+    pub(crate) fn hand_out(&self, host: &dyn Host) {
+        if self.engine.has_news() {
+            self.tracking.hand_out(host, self.engine.take_news());
+        }
+    }
+
+    /// Ends what reaches a connection unasked: it has gone, or begins anew.
+    pub(crate) fn leave(&self, session: &Session) {
+        if session.subscriptions() > 0 {
+            self.channels.leave(session.id);
+        }
+        if session.tracking.is_some() {
+            self.tracking.end(&self.engine, session.id);
+        }
+    }
+
+    /// Writes pushes that have waited, but for those of what has been left meanwhile: RESP2
+    /// would take them for replies.
+    pub(crate) fn write_pushes(
+        &self,
+        session: &mut Session,
+        pushes: impl IntoIterator<Item = Push>,
+        out: &mut Vec<u8>,
+    ) {
+        let checks = std::mem::take(&mut session.unsubscribed);
+        for push in pushes {
+            let is_wanted = !checks
+                || push
+                    .subscription()
+                    .is_none_or(|(kind, name)| self.channels.subscribes(session.id, kind, name));
+            if is_wanted {
+                push.write(session, out);
+            }
         }
     }
 

@@ -197,13 +197,17 @@ impl Flags {
     /// May store a new key, and is not refused at the memory bound if it need not: room is made
     /// first, and only a key that has none is refused.
     pub(crate) const MAKES_KEYS: Self = Self(1 << 14);
+    pub(crate) const PUBSUB: Self = Self(1 << 20);
+    /// A RESP2 connection that subscribes to something may still give it.
+    pub(crate) const SUBSCRIBER: Self = Self(1 << 21);
 
     /// Those that Redis has, with its names and in its order.
-    const NAMED: [(Self, &'static str); 13] = [
+    const NAMED: [(Self, &'static str); 14] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
         (Self::ADMIN, "admin"),
+        (Self::PUBSUB, "pubsub"),
         (Self::NOSCRIPT, "noscript"),
         (Self::BLOCKING, "blocking"),
         (Self::LOADING, "loading"),

@@ -34,6 +34,7 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
             _ = sweep.tick() => {
                 expire(&hub, options.expiry_budget);
                 make_room(&hub, options.expiry_budget);
+                hub.service().hand_out(&*hub);
             }
             _ = second.tick() => {
                 hub.close_idle();

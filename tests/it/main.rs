@@ -14,6 +14,7 @@ mod keyspace;
 mod limits;
 mod log;
 mod program;
+mod pushes;
 mod readme;
 mod redis;
 mod resp;
