@@ -66,6 +66,7 @@ const CHANGE: Access = &[&["RW", "access", "update"]];
 const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
+const NO_KEY: Access = &[&["not_key"]];
 const DELETE: Access = &[&["RM", "delete"]];
 const STORE: Access = &[&["OW", "update"], &["RO", "access"]];
 const TAKE: Access = &[&["RW", "access", "delete"]];
@@ -223,12 +224,15 @@ const DETAILS: &[(&str, Detail)] = &[
     ("smembers", Detail { tips: UNORDERED, ..PLAIN }),
     ("smove", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
     ("spop", Detail { access: TAKE, tips: VARYING, ..PLAIN }),
+    ("spublish", Detail { access: NO_KEY, ..PLAIN }),
     ("srandmember", Detail { tips: VARYING, ..PLAIN }),
     ("srem", Detail { access: TAKE_OUT, ..PLAIN }),
     ("sscan", Detail { tips: VARYING, ..PLAIN }),
+    ("ssubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("strlen", Detail { access: LOOK, ..PLAIN }),
     ("sunion", Detail { tips: UNORDERED, ..PLAIN }),
     ("sunionstore", Detail { access: STORE, ..PLAIN }),
+    ("sunsubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("swapdb", Detail { categories: &["keyspace", "dangerous"], ..PLAIN }),
     ("time", Detail { tips: VARYING, ..PLAIN }),
     ("touch", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),
@@ -288,6 +292,7 @@ pub(super) fn categories(entry: &Entry) -> impl Iterator<Item = &'static str> {
             "read" => flags.has(Flags::READONLY),
             "admin" | "dangerous" => flags.has(Flags::ADMIN),
             "blocking" => flags.has(Flags::BLOCKING),
+            "pubsub" => flags.has(Flags::PUBSUB),
             "fast" => flags.has(Flags::FAST),
             "slow" => !flags.has(Flags::FAST),
             _ => false,
@@ -307,9 +312,8 @@ fn family(group: Group) -> Option<&'static str> {
         Group::Set => Some("set"),
         Group::SortedSet => Some("sortedset"),
         Group::Transactions => Some("transaction"),
-        Group::PubSub => Some("pubsub"),
         Group::Scripting => Some("scripting"),
-        Group::RateLimit | Group::Server | Group::Cluster => None,
+        Group::RateLimit | Group::PubSub | Group::Server | Group::Cluster => None,
     }
 }
 

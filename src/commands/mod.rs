@@ -7,9 +7,11 @@
 mod acl;
 mod baseline;
 mod call;
+mod channels;
 mod client;
 mod client_kill;
 mod client_list;
+mod client_tracking;
 mod cluster;
 mod command;
 mod config_command;
@@ -46,6 +48,8 @@ mod parameters;
 mod runner;
 mod random_elements;
 mod running;
+mod pubsub;
+mod push;
 mod runtime;
 mod scan_options;
 mod server_commands;
@@ -62,6 +66,7 @@ mod table;
 mod tally;
 mod throttle;
 mod transaction;
+mod tracking;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
@@ -69,6 +74,7 @@ pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
     LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
 };
+pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};
@@ -104,6 +110,7 @@ const FAMILIES: &[&[Spec]] = &[
     memory::SPECS,
     object::SPECS,
     random_elements::SPECS,
+    pubsub::SPECS,
     server_commands::SPECS,
     set::SPECS,
     set_algebra::SPECS,

@@ -26,6 +26,8 @@ pub(crate) struct Runtime {
     /// In seconds; zero for never.
     pub(super) idle_timeout_s: AtomicU64,
     pub(super) output_bytes_max: AtomicUsize,
+    pub(super) push_bytes_max: AtomicUsize,
+    pub(super) subscriptions_max: AtomicUsize,
     pub(super) key_bytes_max: AtomicUsize,
     pub(super) value_bytes_max: AtomicUsize,
     pub(super) log_entries_max: AtomicU32,
@@ -51,6 +53,8 @@ pub(crate) struct Initial {
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
     pub(crate) output_bytes_max: BytesMax,
+    pub(crate) push_bytes_max: BytesMax,
+    pub(crate) subscriptions_max: usize,
     pub(crate) key_bytes_max: BytesMax,
     pub(crate) value_bytes_max: BytesMax,
     pub(crate) log_entries_max: LogEntries,
@@ -69,6 +73,8 @@ impl Runtime {
             connections_max: initial.connections_max.into(),
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
             output_bytes_max: initial.output_bytes_max.as_usize().into(),
+            push_bytes_max: initial.push_bytes_max.as_usize().into(),
+            subscriptions_max: initial.subscriptions_max.into(),
             key_bytes_max: initial.key_bytes_max.as_usize().into(),
             value_bytes_max: initial.value_bytes_max.as_usize().into(),
             log_entries_max: initial.log_entries_max.number().into(),
@@ -117,6 +123,14 @@ impl Runtime {
 
     pub(crate) fn output_bytes_max(&self) -> usize {
         self.output_bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn push_bytes_max(&self) -> usize {
+        self.push_bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn subscriptions_max(&self) -> usize {
+        self.subscriptions_max.load(Ordering::Relaxed)
     }
 
     pub(crate) fn key_bytes_max(&self) -> usize {

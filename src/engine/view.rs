@@ -26,6 +26,8 @@ pub(crate) struct View<'e> {
     pub(super) db: usize,
     /// Keys that are asked for count as used.
     pub(super) touches: bool,
+    /// The connection whose doing this is.
+    pub(super) by: u64,
 }
 
 /// What stands under a key.

@@ -106,6 +106,13 @@ pub(crate) enum Error {
     #[error("ERR Protocol version is not an integer or out of range")]
     ProtocolNotInteger,
 
+    /// Of the command named, in lower case.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    )]
+    Subscriber(String),
+
     // What the server cannot do, or not now.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,

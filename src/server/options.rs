@@ -52,6 +52,10 @@ pub(crate) struct Options {
     pub(crate) pipeline_max: NonZeroUsize,
     /// Replies that a slow reader may pile up beyond the one being sent before it is closed.
     pub(crate) output_bytes_max: BytesMax,
+    /// Pushes that may wait for a slow reader before it is closed.
+    pub(crate) push_bytes_max: BytesMax,
+    /// Channels and patterns of one client.
+    pub(crate) subscriptions_max: NonZeroUsize,
     /// How long a shutdown waits for replies under way.
     pub(crate) drain_timeout: Duration,
 }

@@ -15,6 +15,7 @@ mod keyspace;
 mod limits;
 mod log;
 mod program;
+mod pushes;
 mod readme;
 mod redis;
 mod resp;
