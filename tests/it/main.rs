@@ -13,6 +13,7 @@ mod introspection;
 mod keyspace;
 mod limits;
 mod log;
+mod lua_compat;
 mod lua_libraries;
 mod program;
 mod readme;
