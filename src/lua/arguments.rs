@@ -5,6 +5,8 @@
 
 use mlua::{Error, Lua, LuaString, MultiValue, Value};
 
+use super::failure::Thrown;
+
 /// Slots of Lua's stack that one C function may fill: the depth of everything nested is what it
 /// is because of it.
 pub(super) const STACK_SLOTS_MAX: usize = 8_000;
@@ -106,12 +108,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 
 /// An error with the place in the script that called the function, where there is one.
 pub(super) fn fault(lua: &Lua, text: &str) -> Error {
-    let place = lua.inspect_stack(1, |caller| {
-        let line = caller.current_line()?;
-        let source = caller.source();
-        Some(format!("{}:{line}: ", source.short_src.unwrap_or_default()))
-    });
-    Error::RuntimeError(place.flatten().unwrap_or_default() + text)
+    Thrown::at_line(lua, text.as_bytes()).into()
 }
 
 /// What Lua says where its stack would not hold what a function puts there.

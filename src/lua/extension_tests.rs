@@ -1,48 +1,40 @@
 //! The libraries answer what Redis answers.
 //!
-//! The probes and what Redis says to them stand in `tests/it/lua`, where the servers are held to
-//! them, too. Here each runs in an interpreter with nothing around it.
+//! The probes and what Redis says to them stand in `tests/it/lua`, where a server is held to them,
+//! too. Here each runs in an interpreter without one.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use mlua::{Error, Function, Lua, MultiValue, Value};
+use mlua::{Function, Lua, MultiValue, Value};
 use proptest::prelude::*;
 
-use super::libraries;
+use super::{Abandon, Call, EXTENSIONS, Interpreter, Invocation, LogLevel, Origin, Scripts, Setup};
+use crate::protocol::{Args, OwnedArgs, Reply, Resp};
 
-/// An interpreter that hands errors of libraries to scripts as texts.
-fn interpreter() -> Lua {
-    let lua = Lua::new();
-    for (name, library) in libraries(&lua).expect("they are made") {
-        lua.globals().raw_set(name, library).expect("a global");
+/// A server that no script here asks for anything.
+struct Nobody;
+
+impl Call for Nobody {
+    fn call(&mut self, _: Args<'_>, _: Resp, _: &mut Vec<u8>) -> Result<(), Abandon> {
+        Err(Abandon)
     }
-    let pcall = |lua: &Lua, (run, arguments): (Function, MultiValue)| match run.call(arguments) {
-        Ok(values) => {
-            let mut values: MultiValue = values;
-            values.push_front(Value::Boolean(true));
-            Ok(values)
-        }
-        Err(error) => {
-            let text = lua.create_string(text(&error))?;
-            Ok(MultiValue::from_iter([Value::Boolean(false), Value::String(text)]))
-        }
-    };
-    let pcall = lua.create_function(pcall).expect("a function");
-    lua.globals().raw_set("pcall", pcall).expect("a global");
-    for list in ["KEYS", "ARGV"] {
-        lua.globals().raw_set(list, lua.create_table().expect("a table")).expect("a global");
+
+    fn log(&mut self, _: LogLevel, _: &[u8]) {}
+
+    fn allows(&mut self, _: Args<'_>) -> Option<bool> {
+        None
     }
-    lua
 }
 
-/// What an error says, without where it passed.
-fn text(error: &Error) -> String {
-    let text = match error {
-        Error::CallbackError { cause, .. } => return text(cause),
-        Error::RuntimeError(text) => text.clone(),
-        other => other.to_string(),
-    };
-    text.split("\nstack traceback").next().unwrap_or_default().to_owned()
+/// Lua with the libraries, and nothing around them.
+fn bare() -> Lua {
+    let lua = Lua::new();
+    for (name, install) in EXTENSIONS {
+        lua.globals().raw_set(*name, install(&lua).expect("it is made")).expect("a global");
+    }
+    lua
 }
 
 fn read(name: &str) -> String {
@@ -52,21 +44,32 @@ fn read(name: &str) -> String {
 
 #[test]
 fn libraries_answer_every_probe_as_redis_does() {
-    let (lua, show, probes) = (interpreter(), read("show.lua"), read("libraries.txt"));
+    let setup = Setup {
+        redis_version: "7.2.4",
+        memory_max: 64 << 20,
+        bare_codes: true,
+        kill: Arc::new(AtomicBool::default()),
+    };
+    let (mut interpreter, scripts) = (Interpreter::new(&setup), Scripts::default());
+    let (show, probes) = (read("show.lua"), read("libraries.txt"));
     let (mut wrong, mut asked, mut count) = (Vec::new(), "", 0);
+    let nothing = OwnedArgs::of::<&[u8]>([]);
     for line in probes.lines() {
         if let Some(body) = line.strip_prefix("> ") {
             asked = body;
         }
         let Some(expected) = line.strip_prefix('<') else { continue };
         count += 1;
-        let chunk = lua.load(show.replace("BODY", asked)).set_name("@user_script");
-        let got = match chunk.eval::<mlua::LuaString>() {
-            Ok(got) => got.to_string_lossy(),
-            Err(error) => format!("uncaught: {}", text(&error)),
-        };
-        if got != expected.trim_start() {
-            wrong.push(format!("{asked}\n  not {expected}\n  but  {got}"));
+        let text = show.replace("BODY", asked);
+        let script = interpreter.load(&scripts, text.as_bytes(), Origin::Eval).expect("it reads");
+        let words = Invocation { keys: nothing.as_args(), args: nothing.as_args(), seed: 0 };
+        let mut out = Vec::new();
+        let mut reply = Reply::new(&mut out, Resp::V2);
+        let run = interpreter.run((&scripts, &script), words, &mut Nobody, &mut reply);
+        let got = run.map(|()| String::from_utf8_lossy(&out).into_owned());
+        let expected = expected.trim_start();
+        if got != Ok(format!("${}\r\n{expected}\r\n", expected.len())) {
+            wrong.push(format!("{asked}\n  not {expected}\n  but {got:?}"));
         }
     }
     assert!(count > 350, "only {count} probes");
@@ -79,7 +82,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         places in proptest::collection::vec(-3_i32..12, 0..4),
     ) {
-        let lua = interpreter();
+        let lua = bare();
         let script = "local bytes, format = ... \
             for _, f in ipairs({cjson.decode, cjson.encode, cmsgpack.unpack, cmsgpack.pack, \
                 struct.size}) do pcall(f, bytes) end \
@@ -102,7 +105,7 @@ proptest! {
 
     #[test]
     fn almost_json_never_makes_the_decoder_panic(text in "[\\[\\]{}:,\"\\\\u0-9a-fnx. +-]{0,60}") {
-        let lua = interpreter();
+        let lua = bare();
         let run: Function = lua.load("pcall(cjson.decode, ...)").into_function().expect("a script");
         prop_assert!(run.call::<()>(text).is_ok());
     }
@@ -112,7 +115,7 @@ proptest! {
         numbers in proptest::collection::vec(any::<f64>(), 0..20),
         texts in proptest::collection::vec(any::<Vec<u8>>(), 0..5),
     ) {
-        let lua = interpreter();
+        let lua = bare();
         let script = "local all = {numbers = {}, texts = {}} \
             for i, v in ipairs({...}) do \
               local t = type(v) == 'string' and all.texts or all.numbers t[#t + 1] = v end \

@@ -59,20 +59,25 @@ impl Default for Settings {
 type Shared = Rc<Cell<Settings>>;
 
 pub(super) fn install(lua: &Lua) -> mlua::Result<Table> {
+    // Lua's own way to walk a table: scripts will find another one under its name.
+    instance(lua, &lua.globals().raw_get("next")?)
+}
+
+fn instance(lua: &Lua, walk: &Function) -> mlua::Result<Table> {
     let settings = Shared::default();
     let table = lua.create_table()?;
     table.raw_set("null", Value::NULL)?;
     // Scripts can read which library this takes the place of.
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
-    table.raw_set("new", lua.create_function(|lua, _: MultiValue| install(lua))?)?;
-    let set = |name: &str, run: fn(&Arguments<'_>, Settings) -> mlua::Result<Value>| {
-        let settings = Rc::clone(&settings);
-        let run = move |lua: &Lua, values| run(&Arguments::new(lua, values), settings.get());
-        table.raw_set(name, lua.create_function(run)?)
-    };
-    set("encode", encode)?;
-    set("decode", decode)?;
+    let next = walk.clone();
+    table.raw_set("new", lua.create_function(move |lua, _: MultiValue| instance(lua, &next))?)?;
+    let (held, next) = (Rc::clone(&settings), walk.clone());
+    let encode = move |lua: &Lua, values| encode(&Arguments::new(lua, values), held.get(), &next);
+    table.raw_set("encode", lua.create_function(encode)?)?;
+    let held = Rc::clone(&settings);
+    let decode = move |lua: &Lua, values| decode(&Arguments::new(lua, values), held.get());
+    table.raw_set("decode", lua.create_function(decode)?)?;
     for (name, run) in SETTERS {
         table.raw_set(*name, setter(lua, &settings, *run)?)?;
     }

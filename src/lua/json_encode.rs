@@ -10,12 +10,17 @@ use super::arguments::{Arguments, STACK_SLOTS_MAX, fault, type_name};
 use super::json::{Invalid, Settings};
 use super::nest::Nest;
 
-pub(super) fn encode(given: &Arguments<'_>, settings: Settings) -> mlua::Result<Value> {
+/// `walk` is Lua's `next`, which does without a handle for each pair.
+pub(super) fn encode(
+    given: &Arguments<'_>,
+    settings: Settings,
+    walk: &Function,
+) -> mlua::Result<Value> {
     if given.len() != 1 {
         return Err(given.wrong(1, "expected 1 argument"));
     }
     let mut encoder = Encoder { lua: given.lua, settings, out: Vec::new(), top: 1 };
-    encoder.value(given.value(1))?;
+    encoder.value(given.value(1), walk)?;
     given.lua.create_string(encoder.out).map(Value::String)
 }
 
@@ -50,14 +55,12 @@ impl Shape {
 }
 
 impl Encoder<'_> {
-    fn value(&mut self, value: Value) -> mlua::Result<()> {
+    fn value(&mut self, value: Value, walk: &Function) -> mlua::Result<()> {
         let Value::Table(table) = value else { return self.scalar(&value) };
-        // How Lua walks a table, which does without a handle for each pair.
-        let walk: Function = self.lua.load("return next").eval()?;
         let (mut nest, mut shapes) = (Nest::new(), Vec::<Shape>::new());
         let mut open = self.open(table, 1)?;
         loop {
-            match self.next(&mut open, &walk)? {
+            match self.next(&mut open, walk)? {
                 Some(Value::Table(table)) => {
                     nest.push(self.lua, &open.table, &open.key)?;
                     shapes.push(open.shape);

@@ -1,32 +1,57 @@
-//! Lua: what scripts find there besides the language.
+//! Scripts: their texts, the Lua that runs them, and values between the two worlds.
 //!
-//! The libraries are Redis's own set, told by what they answer: the same results, and the same
-//! texts of what went wrong, to the byte. None of them reaches the host, and none recurses: what
-//! is nested in what stands on a stack of its own, as deep as Redis's would go.
+//! [`Scripts`] and [`Libraries`] hold what all workers share: texts. Each worker has an
+//! [`Interpreter`], which compiles them and runs them; whatever a script asks of the server goes
+//! through a [`Call`], which `commands` implements. This room knows no command.
 //!
-//! An error of a library is an [`mlua::Error::RuntimeError`] that already names the line of the
-//! script; who runs scripts hands it to them as the text that it is.
+//! A script cannot reach the host, sees no other script's variables, and can always be ended: by
+//! the kill flag, or by its [`Call`] with [`Abandon`], and no `pcall` holds either.
 
+mod api;
 mod arguments;
 mod bits;
+mod call;
+mod dump;
+#[cfg(test)]
+mod extension_tests;
+mod failure;
+mod from_reply;
+mod interpreter;
 mod json;
 mod json_decode;
 mod json_encode;
 mod json_tokens;
+mod libraries;
 mod msgpack;
 mod msgpack_decode;
 mod nest;
+mod random;
+mod register;
+mod run;
+mod scripts;
+mod sha;
+mod shebang;
+mod shelf;
 mod structs;
-#[cfg(test)]
-mod tests;
+mod to_reply;
+mod words;
 
-/// Makes the tables of the libraries, by the names of their globals.
-#[cfg_attr(not(test), expect(dead_code, reason = "who runs scripts asks for it"))]
-pub(crate) fn libraries(lua: &mlua::Lua) -> mlua::Result<[(&'static str, mlua::Table); 4]> {
-    Ok([
-        ("bit", bits::install(lua)?),
-        ("cjson", json::install(lua)?),
-        ("cmsgpack", msgpack::install(lua)?),
-        ("struct", structs::install(lua)?),
-    ])
-}
+pub(crate) use call::{Abandon, Call, Failure, Invocation, LogLevel};
+pub(crate) use interpreter::{Interpreter, Setup};
+pub(crate) use libraries::{
+    Found, Libraries, Library, LibraryFunction, LibraryStats, RestorePolicy,
+};
+pub(crate) use scripts::{Origin, Script, ScriptStats, Scripts};
+pub(crate) use sha::Sha;
+pub(crate) use shebang::{ScriptFlags, UnknownFlags};
+pub(crate) use shelf::dump_libraries;
+
+use mlua::{Lua, Table};
+
+/// Libraries of our own beside Lua's, by the name under which scripts find them.
+const EXTENSIONS: &[(&str, fn(&Lua) -> mlua::Result<Table>)] = &[
+    ("bit", bits::install),
+    ("cjson", json::install),
+    ("cmsgpack", msgpack::install),
+    ("struct", structs::install),
+];

@@ -6,6 +6,7 @@
 use mlua::{IntoLua, Lua, MultiValue, Table, Value};
 
 use super::arguments::{Arguments, STACK_SLOTS_MAX, fault, stack_overflow};
+use super::failure::Thrown;
 use super::nest::Nest;
 
 pub(super) fn unpack(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
@@ -245,5 +246,5 @@ fn number(number: f64) -> Begun {
 
 /// The interpreter's own error, which names no line.
 fn no_key(what: &str) -> mlua::Error {
-    mlua::Error::RuntimeError(format!("table index is {what}"))
+    Thrown { text: format!("table index is {what}").into_bytes(), is_reply: false }.into()
 }
