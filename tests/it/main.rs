@@ -14,6 +14,8 @@ mod introspection;
 mod keyspace;
 mod limits;
 mod log;
+mod lua_compat;
+mod lua_libraries;
 mod program;
 mod pushes;
 mod readme;
