@@ -94,6 +94,8 @@ pub(crate) trait Host {
     /// Puts a push into a connection's mailbox, and ends the connection where that is full.
     /// Returns whether the connection was there.
     fn push(&self, id: u64, push: Push) -> bool;
+    /// Lets a connection look at what has come for it.
+    fn wake(&self, id: u64);
     /// Begins to stop the whole server.
     fn shutdown(&self);
     /// Every setting as it was at the start, by its path, such as `server.port`.

@@ -6,6 +6,7 @@
 
 mod acl;
 mod baseline;
+mod blocking;
 mod call;
 mod channels;
 mod client;
@@ -66,6 +67,7 @@ mod table;
 mod tally;
 mod throttle;
 mod transaction;
+mod waiting;
 mod tracking;
 
 pub(crate) use call::Worker;
@@ -79,6 +81,7 @@ pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};
 pub(crate) use tally::{BUCKET_BOUNDS_NS, CommandCounts};
+pub(crate) use waiting::{Unserved, Wait};
 
 use crate::engine::KeyHasher;
 use spec::Spec;
@@ -88,6 +91,7 @@ const FAMILIES: &[&[Spec]] = &[
     #[cfg(test)]
     panicking::SPECS,
     acl::SPECS,
+    blocking::SPECS,
     client::SPECS,
     cluster::SPECS,
     command::SPECS,

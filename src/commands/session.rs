@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::push::Kind;
 use super::tracking::Tracker;
 use super::transaction::Transaction;
+use super::waiting::Wait;
 use crate::protocol::Resp;
 
 /// What a handler leaves behind: exactly one of these.
@@ -20,6 +21,9 @@ pub(crate) enum Outcome {
     Pushed,
     /// Nothing is to be sent.
     Silent,
+    /// Nothing has been written: the reply comes once there is something to take, and nothing
+    /// more is answered before.
+    Block,
     /// A reply has been written; the connection ends after it.
     Close,
 }
@@ -61,6 +65,10 @@ pub(crate) struct Session {
     pub(super) tracking: Option<Arc<Tracker>>,
     /// CLIENT CACHING was the last command but for others of CLIENT.
     pub(super) caching: bool,
+    /// What the last request waits for.
+    pub(super) wait: Option<Arc<Wait>>,
+    /// Its answer is not to be sent.
+    pub(super) waits_silently: bool,
     /// The last command's number in the table; [`NO_COMMAND`] before the first.
     pub(crate) last_command: u16,
     /// Something that CLIENT LIST shows has changed since the edge last looked.
@@ -85,9 +93,16 @@ impl Session {
             unsubscribed: false,
             tracking: None,
             caching: false,
+            wait: None,
+            waits_silently: false,
             last_command: NO_COMMAND,
             changed: true,
         }
+    }
+
+    /// What the last request waits for.
+    pub(crate) fn wait(&self) -> Option<&Wait> {
+        self.wait.as_deref()
     }
 
     /// All that is subscribed to.

@@ -380,6 +380,12 @@ impl Host for Hub {
         true
     }
 
+    fn wake(&self, id: u64) {
+        if let Some(peer) = self.peers.get(&id) {
+            peer.wake();
+        }
+    }
+
     fn shutdown(&self) {
         self.stop();
     }

@@ -24,4 +24,5 @@ mod resp;
 mod server;
 mod transactions;
 mod transcript;
+mod waiting;
 mod wire;
