@@ -11,6 +11,7 @@ mod exposition;
 mod http;
 mod introspection;
 mod keyspace;
+mod limiters;
 mod limits;
 mod log;
 mod program;
