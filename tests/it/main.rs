@@ -17,6 +17,7 @@ mod log;
 mod program;
 mod readme;
 mod redis;
+mod redis_rs;
 mod resp;
 mod server;
 mod transcript;
