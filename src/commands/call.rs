@@ -7,13 +7,16 @@
 
 use std::sync::Arc;
 
+use super::details;
 use super::host::Host;
+use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
-use super::spec::{Flags, Handler, KeyList, Keys};
+use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
-use super::tally::Tally;
-use crate::engine::{Engine, KeyRef, Scope, Value, View};
+use super::tally::{Runs, Tally};
+use super::transaction;
+use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
@@ -33,6 +36,15 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) host: &'h dyn Host,
     pub(crate) args: Args<'c>,
     pub(crate) now: Timestamp,
+    /// Of the engine, where its shards are locked already and must not be locked again.
+    pub(super) stats: Option<Stats>,
+}
+
+impl Call<'_, '_> {
+    /// What the engine has counted and holds. A command that asks has `Keys::All`.
+    pub(super) fn stats(&self) -> Stats {
+        self.stats.unwrap_or_else(|| self.service.engine().stats())
+    }
 }
 
 /// What the plan of a command reads: its words, and its keys already hashed.
@@ -148,31 +160,7 @@ struct Batch {
     began: Timestamp,
     calls: u32,
     /// In order, repeats joined.
-    runs: Vec<Run>,
-}
-
-/// Calls of one command in a row.
-struct Run {
-    command: u16,
-    calls: u32,
-    /// Of them, answered with an error.
-    failed: u32,
-}
-
-impl Batch {
-    fn count(&mut self, command: u16) {
-        match self.runs.last_mut() {
-            Some(last) if last.command == command => last.calls += 1,
-            _ => self.runs.push(Run { command, calls: 1, failed: 0 }),
-        }
-    }
-
-    /// The call counted last has failed.
-    fn count_failure(&mut self) {
-        if let Some(last) = self.runs.last_mut() {
-            last.failed += 1;
-        }
-    }
+    runs: Runs,
 }
 
 impl Worker {
@@ -196,14 +184,7 @@ impl Worker {
     }
 
     fn settle(&mut self, now: Timestamp) {
-        let calls: u32 = self.batch.runs.iter().map(|run| run.calls).sum();
-        if calls > 0 {
-            let nanos_each = now.since(self.batch.began).as_micros() * 1_000 / u64::from(calls);
-            for Run { command, calls, failed } in self.batch.runs.drain(..) {
-                let tally = self.tally.command(command);
-                tally.answered(u64::from(calls), u64::from(failed), nanos_each);
-            }
-        }
+        self.tally.share(&mut self.batch.runs, now.since(self.batch.began));
         self.now = now;
         self.batch.began = now;
     }
@@ -214,9 +195,9 @@ impl Worker {
         if self.batch.calls.is_multiple_of(CLOCK_EVERY) {
             self.settle(self.clock.now());
         }
-        self.batch.count(number);
+        self.batch.runs.count(number);
         if let Some(error) = error {
-            self.batch.count_failure();
+            self.batch.runs.fail();
             self.tally.error(error);
         }
     }
@@ -260,59 +241,81 @@ impl Worker {
     ) -> Outcome {
         let number = match self.service.table().resolve(args) {
             Ok(number) => number,
-            Err(error) => return self.refuse(&error, reply),
+            Err(error) => {
+                session.transaction.fail();
+                return self.refuse(&error, reply);
+            }
         };
         session.last_command = number;
         if let Err(error) = self.gate(session, number, args) {
             self.tally.command(number).rejected();
+            let entry = (self.entry(number), self.now);
+            let error = transaction::reject(&self.service, session, entry, error);
             return self.refuse(&error, reply);
         }
-        let alone = self.entry(number).spec.flags.has(Flags::SLOW)
-            || args.len() > WORDS_QUICK_MAX
-            || self.service.runtime().times_every_command();
+        if session.transaction.is_open() && !self.entry(number).spec.flags.has(Flags::AT_ONCE) {
+            return match session.transaction.queue(number, args) {
+                Ok(()) => {
+                    session.changed = true;
+                    reply.simple("QUEUED");
+                    Outcome::Reply
+                }
+                Err(error) => self.refuse(&error, reply),
+            };
+        }
+        match self.carry_out(session, host, (number, args), reply) {
+            Ok(outcome) => outcome,
+            Err(error) => self.refuse(&error, reply),
+        }
+    }
+
+    /// Carries out a request that has passed the gate, and counts it.
+    fn carry_out(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        (number, args): (u16, Args<'_>),
+        reply: &mut Reply<'_>,
+    ) -> Answer {
+        let alone = self.is_timed_alone(number, args);
         if alone {
             self.settle(self.clock.now());
         }
-        self.batch.count(number);
-        let result = self.run(session, host, (number, args), reply);
+        self.batch.runs.count(number);
+        let mut runner = Runner::new(self, session, host);
+        let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
+        let mut inner = runner.into_inner();
         if result.is_err() {
-            self.batch.count_failure();
+            self.batch.runs.fail();
         }
         if alone {
             let began = self.batch.began;
             self.settle(self.clock.now());
-            self.service.note_duration(session, host, args, (began, self.now));
+            self.tally.share(&mut inner, self.now.since(began));
+            if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
+                self.service.note_duration(session, host, args, (began, self.now));
+            }
         }
-        match result {
-            Ok(outcome) => outcome,
-            Err(error) => self.refuse(&error, reply),
-        }
+        result
+    }
+
+    /// Whether the time of such a request is no part of its batch's, which is shared.
+    pub(super) fn is_timed_alone(&self, number: u16, args: Args<'_>) -> bool {
+        self.entry(number).spec.flags.has(Flags::SLOW)
+            || args.len() > WORDS_QUICK_MAX
+            || self.service.runtime().times_every_command()
     }
 
     pub(super) fn entry(&self, number: u16) -> &Entry {
         self.service.table().entry(number).expect("the table made this number")
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        host: &dyn Host,
-        (number, args): (u16, Args<'_>),
-        reply: &mut Reply<'_>,
-    ) -> Answer {
-        let entry = self.entry(number);
-        match entry.handler() {
-            Handler::Plain(answer) => {
-                let service = &self.service;
-                answer(&mut Call { service, session, host, args, now: self.now }, reply)
-            }
-            Handler::Keyed(answer) => {
-                let request = self.request(session, entry, args)?;
-                answer(&request, Ground::Lock(self.service.engine()), reply)?;
-                Ok(Outcome::Reply)
-            }
-            Handler::Parent => Err(Error::Syntax),
-        }
+    pub(super) fn count_error(&self, error: &Error) {
+        self.tally.error(error);
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(super) fn request<'a>(
@@ -345,12 +348,25 @@ impl Worker {
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
         }
+        let mut flags = flags;
+        if session.transaction.is_open() {
+            if details::flags(entry).has(Flags::NO_MULTI) {
+                return Err(Error::NotInTransaction);
+            }
+            if !flags.has(Flags::AT_ONCE) {
+                // The queue takes memory, too.
+                flags = flags | Flags::DENYOOM;
+            }
+        }
+        if self.lacks_room(flags) { Err(Error::OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Whether a command with these flags is refused at the memory bound. For one that grows
+    /// memory, room is made first.
+    pub(super) fn lacks_room(&self, flags: Flags) -> bool {
         let engine = self.service.engine();
         let grows = flags.has(Flags::DENYOOM) || flags.has(Flags::MAKES_KEYS);
-        if grows && engine.is_full() && !engine.make_room(self.now) && flags.has(Flags::DENYOOM) {
-            return Err(Error::OutOfMemory);
-        }
-        Ok(())
+        grows && engine.is_full() && !engine.make_room(self.now) && flags.has(Flags::DENYOOM)
     }
 
     fn refuse(&self, error: &Error, reply: &mut Reply<'_>) -> Outcome {

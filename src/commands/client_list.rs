@@ -108,14 +108,18 @@ fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
     let (name, fd) = (Bytes(&session.name), peer.fd);
     let (age, idle, db) = (peer.age_s, peer.idle_s, session.db);
     let (input, output) = (peer.input_bytes, peer.output_bytes);
-    let total = size_of::<Peer>() + input + output;
+    let (queued, queued_bytes) = session.transaction.queued().unzip();
+    let multi = queued.map_or(-1, |queued| queued as i64);
+    let queued_bytes = queued_bytes.unwrap_or(0);
+    let total = size_of::<Peer>() + input + output + queued_bytes;
     let flags = flags(peer);
     writeln!(
         out,
         "id={id} addr={address} laddr={local} fd={fd} name={name} age={age} idle={idle} \
-         flags={flags} db={db} sub=0 psub=0 ssub=0 multi=-1 qbuf={input} qbuf-free=0 argv-mem=0 \
-         multi-mem=0 rbs=0 rbp=0 obl={output} oll=0 omem={output} tot-mem={total} \
-         events={events} cmd={command} user=default redir=-1 resp={resp} lib-name={} lib-ver={}",
+         flags={flags} db={db} sub=0 psub=0 ssub=0 multi={multi} qbuf={input} qbuf-free=0 \
+         argv-mem=0 multi-mem={queued_bytes} rbs=0 rbp=0 obl={output} oll=0 omem={output} \
+         tot-mem={total} events={events} cmd={command} user=default redir=-1 resp={resp} \
+         lib-name={} lib-ver={}",
         Bytes(&session.library_name),
         Bytes(&session.library_version),
     )
@@ -124,7 +128,8 @@ fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
 
 fn flags(peer: &Peer) -> String {
     let session = &peer.session;
-    let set = [(session.no_evict, 'e'), (session.no_touch, 'T')];
+    let in_transaction = session.transaction.is_open();
+    let set = [(in_transaction, 'x'), (session.no_evict, 'e'), (session.no_touch, 'T')];
     let letters: String = set.into_iter().filter(|(is, _)| *is).map(|(_, letter)| letter).collect();
     if letters.is_empty() { "N".into() } else { letters }
 }

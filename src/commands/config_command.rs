@@ -23,7 +23,10 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     subcommands: &[
         Sub::plain("GET", Arity::at_least(3), "Return parameters by name or pattern.", get),
         Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
-        Sub::plain("RESETSTAT", Arity::exactly(2), "Begin to count anew.", reset_stats),
+        Sub {
+            keys: Keys::All,
+            ..Sub::plain("RESETSTAT", Arity::exactly(2), "Begin to count anew.", reset_stats)
+        },
         Sub::plain("REWRITE", Arity::exactly(2), "Settings are files: not supported.", rewrite),
         Sub::plain("SET", Arity::at_least(4), "Change parameters, all or none.", set),
     ],
@@ -125,7 +128,7 @@ fn failed(name: &str, reason: &str) -> Error {
 }
 
 fn reset_stats(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    call.service.reset_stats(call.host.facts());
+    call.service.reset_stats(call.host.facts(), &call.stats());
     reply.ok();
     Ok(Outcome::Reply)
 }

@@ -3,6 +3,7 @@
 use super::call::{Answer, Call};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
+use super::transaction;
 use crate::engine::DATABASES;
 use crate::protocol::{Error, Reply, Resp, parse_i64};
 
@@ -37,6 +38,8 @@ const ALWAYS: Flags = Flags::NOSCRIPT
     .and(Flags::NO_AUTH)
     .and(Flags::ALLOW_BUSY);
 
+const AT_ONCE: Flags = ALWAYS.and(Flags::AT_ONCE);
+
 const QUICK: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 
 pub(super) const SPECS: &[Spec] = &[
@@ -58,11 +61,11 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         handler: Handler::Plain(quit),
-        ..spec("QUIT", Arity::at_least(1), ALWAYS, "1.0.0", "Close the connection.")
+        ..spec("QUIT", Arity::at_least(1), AT_ONCE, "1.0.0", "Close the connection.")
     },
     Spec {
         handler: Handler::Plain(reset),
-        ..spec("RESET", Arity::exactly(1), ALWAYS, "6.2.0", "Make the connection as new.")
+        ..spec("RESET", Arity::exactly(1), AT_ONCE, "6.2.0", "Make the connection as new.")
     },
     Spec {
         handler: Handler::Plain(select),
@@ -90,6 +93,7 @@ fn quit(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
 }
 
 fn reset(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    transaction::abandon(call.service, call.session, call.now);
     call.session.reset(!call.service.runtime().has_password());
     reply.switch(call.session.resp);
     reply.simple("RESET");

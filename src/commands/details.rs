@@ -191,6 +191,7 @@ const DETAILS: &[(&str, Detail)] = &[
     ("type", Detail { access: LOOK, ..PLAIN }),
     ("unlink", Detail { access: DELETE, tips: SUMMED, ..PLAIN }),
     ("wait", Detail { tips: &["request_policy:all_shards", "response_policy:agg_min"], ..PLAIN }),
+    ("watch", Detail { access: LOOK, ..PLAIN }),
 ];
 
 fn detail(entry: &Entry) -> Detail {

@@ -63,6 +63,9 @@ impl Worker {
         out: &mut Vec<u8>,
     ) -> SmallVec<[Answered; GROUP_MAX]> {
         let mut answered = SmallVec::new();
+        if session.transaction.is_open() {
+            return answered;
+        }
         let mut members: SmallVec<[Member<'_>; GROUP_MAX]> = SmallVec::new();
         for args in requests {
             let number = match members.last() {

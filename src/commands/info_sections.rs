@@ -154,7 +154,7 @@ pub(super) fn persistence(call: &Call<'_, '_>, out: &mut String) {
 
 pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
     let (facts, baseline) = (call.host.facts(), call.service.baseline());
-    let stats = baseline.stats_since(&call.service.engine().stats());
+    let stats = baseline.stats_since(&call.stats());
     let counts = baseline.entries_since(call.service.entry_counts());
     let calls: u64 = counts.iter().map(|counts| counts.calls).sum();
     let errors: u64 = baseline.errors_since(call.service.error_counts()).values().sum();
@@ -291,7 +291,7 @@ pub(super) fn cluster(_: &Call<'_, '_>, out: &mut String) {
 }
 
 pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
-    let stats = call.service.engine().stats();
+    let stats = call.stats();
     for (db, database) in stats.databases.iter().enumerate().filter(|(_, d)| d.keys > 0) {
         let (keys, expiring) = (database.keys, database.expiring);
         lines!(out, "db{db}:keys={keys},expires={expiring},avg_ttl=0\n");
@@ -300,7 +300,7 @@ pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
 
 pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
-    let stats = call.service.baseline().stats_since(&engine.stats());
+    let stats = call.service.baseline().stats_since(&call.stats());
     lines!(
         out,
         "version:{VERSION}\n\

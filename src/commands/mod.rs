@@ -36,6 +36,7 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod runner;
 mod runtime;
 mod server_commands;
 mod service;
@@ -47,6 +48,7 @@ mod strings;
 mod table;
 mod tally;
 mod throttle;
+mod transaction;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
@@ -85,4 +87,5 @@ const FAMILIES: &[&[Spec]] = &[
     slowlog::SPECS,
     strings::SPECS,
     throttle::SPECS,
+    transaction::SPECS,
 ];

@@ -14,7 +14,8 @@ use super::session::Session;
 use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
-use crate::engine::{Engine, KeyHasher};
+use super::transaction;
+use crate::engine::{Engine, KeyHasher, Stats};
 use crate::protocol::{Args, Error};
 use crate::time::Timestamp;
 
@@ -80,6 +81,11 @@ impl Service {
         tally
     }
 
+    /// Before a session is dropped: ends what it has begun that others would go on for.
+    pub(crate) fn forget(&self, session: &mut Session, now: Timestamp) {
+        transaction::abandon(self, session, now);
+    }
+
     /// What every command has counted, its subcommands included, summed over the workers, by
     /// command number.
     pub(crate) fn command_counts(&self) -> Vec<CommandCounts> {
@@ -115,10 +121,10 @@ impl Service {
     }
 
     /// CONFIG RESETSTAT. All counting goes on; INFO leaves out what was before.
-    pub(super) fn reset_stats(&self, facts: Facts) {
+    pub(super) fn reset_stats(&self, facts: Facts, stats: &Stats) {
         *self.baseline.lock() = Baseline {
             facts,
-            stats: self.engine.stats(),
+            stats: *stats,
             entries: self.entry_counts(),
             errors: self.error_counts(),
         };

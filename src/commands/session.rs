@@ -4,6 +4,7 @@
 //! connections may see of it (CLIENT LIST) is a copy that the edge publishes when
 //! [`Session::changed`] says so.
 
+use super::transaction::Transaction;
 use crate::protocol::Resp;
 
 /// What a handler leaves behind: exactly one of these.
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) library_version: Box<[u8]>,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
+    /// What MULTI and WATCH have begun.
+    pub(crate) transaction: Transaction,
     /// The last command's number in the table; [`NO_COMMAND`] before the first.
     pub(crate) last_command: u16,
     /// Something that CLIENT LIST shows has changed since the edge last looked.
@@ -64,6 +67,7 @@ impl Session {
             library_version: Box::default(),
             no_evict: false,
             no_touch: false,
+            transaction: Transaction::default(),
             last_command: NO_COMMAND,
             changed: true,
         }

@@ -106,6 +106,24 @@ pub(crate) struct DatabaseStats {
     pub(crate) expiring: usize,
 }
 
+impl Stats {
+    fn add(&mut self, shard: &Shard) {
+        self.hits += shard.counts.hits;
+        self.misses += shard.counts.misses;
+        self.expired += shard.counts.expired;
+        self.evicted += shard.counts.evicted;
+        self.allowed += shard.counts.allowed;
+        self.denied += shard.counts.denied;
+        self.used_bytes += shard.held().bytes;
+        for (db, database) in self.databases.iter_mut().enumerate() {
+            if let Some(table) = shard.table(db) {
+                database.keys += table.len();
+                database.expiring += table.expiring();
+            }
+        }
+    }
+}
+
 impl Engine {
     /// `seed` makes key hashes unpredictable from outside; `shards` is a power of two.
     pub(crate) fn new(shards: usize, seed: u64) -> Self {
@@ -290,22 +308,7 @@ impl Engine {
     /// Visits every shard in turn; each is consistent in itself.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for shard in &self.shards {
-            let shard = shard.lock();
-            stats.hits += shard.counts.hits;
-            stats.misses += shard.counts.misses;
-            stats.expired += shard.counts.expired;
-            stats.evicted += shard.counts.evicted;
-            stats.allowed += shard.counts.allowed;
-            stats.denied += shard.counts.denied;
-            stats.used_bytes += shard.held().bytes;
-            for (db, database) in stats.databases.iter_mut().enumerate() {
-                if let Some(table) = shard.table(db) {
-                    database.keys += table.len();
-                    database.expiring += table.expiring();
-                }
-            }
-        }
+        self.shards.iter().for_each(|shard| stats.add(&shard.lock()));
         stats
     }
 }

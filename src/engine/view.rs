@@ -12,7 +12,7 @@ use super::key::{Key, KeyRef};
 use super::shard::{Expires, Kept, Shard};
 use super::table::{Entry, Slot, Table, seconds};
 use super::value::Value;
-use super::{Engine, OutOfMemory, Scope};
+use super::{Engine, OutOfMemory, Scope, Stats};
 use crate::time::{Duration, Timestamp};
 
 pub(super) type Guards<'e> = SmallVec<[(usize, MutexGuard<'e, Shard>); 8]>;
@@ -315,6 +315,13 @@ impl View<'_> {
             }
         }
         self.engine.cursor_after(self.guards.last()?.0)
+    }
+
+    /// What the locked shards have counted and hold.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.guards.iter().for_each(|(_, shard)| stats.add(shard));
+        stats
     }
 
     /// Whether the shard of the key is locked, so that the key may be asked for.

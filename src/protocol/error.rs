@@ -58,6 +58,23 @@ pub(crate) enum Error {
     #[error("ERR increment would produce NaN or Infinity")]
     IncrementNotFinite,
 
+    // What is wrong with a transaction.
+    #[error("ERR MULTI calls can not be nested")]
+    NestedMulti,
+    #[error("ERR EXEC without MULTI")]
+    ExecWithoutMulti,
+    #[error("ERR DISCARD without MULTI")]
+    DiscardWithoutMulti,
+    #[error("ERR WATCH inside MULTI is not allowed")]
+    WatchInMulti,
+    #[error("ERR Command not allowed inside a transaction")]
+    NotInTransaction,
+    #[error("EXECABORT Transaction discarded because of previous errors.")]
+    ExecAborted,
+    /// Because EXEC itself was refused.
+    #[error("EXECABORT Transaction discarded because of: {0}")]
+    ExecRefused(Line),
+
     // Who asks.
     #[error("NOAUTH Authentication required.")]
     NoAuth,
@@ -148,6 +165,14 @@ impl Error {
     /// An argument of a native command, with a fragment such as `expected a whole number`.
     pub(crate) fn argument(name: &'static str, expected: impl Into<Cow<'static, str>>) -> Self {
         Self::Argument { name, expected: expected.into() }
+    }
+
+    /// EXEC is refused for this reason, whose code is left out where it says nothing.
+    pub(crate) fn exec_refused(reason: &Self) -> Self {
+        let mut text = Vec::new();
+        reason.write(&mut text);
+        let text = text.strip_prefix(b"ERR ").unwrap_or(&text);
+        Self::ExecRefused(Line(text.to_vec()))
     }
 
     /// Any other error: `ERR` and a room's own words.
@@ -264,6 +289,7 @@ mod tests {
             (Error::NoProto, "NOPROTO"),
             (Error::OutOfMemory, "OOM"),
             (Error::WrongType, "WRONGTYPE"),
+            (Error::ExecAborted, "EXECABORT"),
         ];
         let ordinary = [
             Error::Syntax,
@@ -277,6 +303,11 @@ mod tests {
             Error::IncrementOverflow,
             Error::DecrementOverflow,
             Error::IncrementNotFinite,
+            Error::NestedMulti,
+            Error::ExecWithoutMulti,
+            Error::DiscardWithoutMulti,
+            Error::WatchInMulti,
+            Error::NotInTransaction,
             Error::NoPassword,
             Error::ProtocolNotInteger,
             Error::MaxClients,

@@ -344,6 +344,7 @@ pub(super) async fn serve(mut connection: Connection) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.hub.service().forget(&mut self.session, self.hub.clock().now());
         self.hub.forget(self.session.id);
     }
 }

@@ -20,5 +20,6 @@ mod redis;
 mod redis_rs;
 mod resp;
 mod server;
+mod transactions;
 mod transcript;
 mod wire;

@@ -7,6 +7,7 @@
 //! # a comment
 //! > SET key "a\r\nb"        a request: words, quoted where needed
 //! >> "PING\r\n"             raw bytes; each reply is then one group of `<` lines
+//! as other                  from here on speaks another connection, opened when first named
 //! ! 7.2: why                the next reply deliberately differs from Redis 7.0's
 //! < +OK                     the reply, a line for each of RESP's; a bulk is quoted
 //! < :[1..10]                any integer from 1 to 10
@@ -15,6 +16,7 @@
 //! @ +59s                    moves the clock; such a section is not played at Redis
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +36,7 @@ pub(crate) struct Section {
 }
 
 enum Step {
+    As(String),
     Advance(String),
     Send { line: usize, typed: String, bytes: Vec<u8> },
     Expect { line: usize, reply: Vec<String>, differs: Option<String> },
@@ -71,6 +74,7 @@ fn read(path: PathBuf) -> Transcript {
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
+            "as" => section.steps.push(Step::As(rest.to_owned())),
             "!" => differs = Some(rest.to_owned()),
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
             ">" => {
@@ -91,7 +95,7 @@ fn read(path: PathBuf) -> Transcript {
                     section.steps.push(Step::Expect { line, reply, differs: differs.take() });
                 }
             },
-            _ => panic!("{}: a line begins with one of --- resp tollgate # > >> ! < @", place()),
+            _ => panic!("{}: a line begins with one of --- resp tollgate as # > >> ! < @", place()),
         }
     }
     sections.retain(|section| !section.steps.is_empty());
@@ -165,7 +169,7 @@ impl Section {
     pub(crate) fn differences(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Expect { differs, .. } => differs.as_deref(),
-            Step::Advance(_) | Step::Send { .. } => None,
+            Step::As(_) | Step::Advance(_) | Step::Send { .. } => None,
         })
     }
 
@@ -173,21 +177,20 @@ impl Section {
     pub(crate) fn requests(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Send { typed, .. } => Some(typed.as_str()),
-            Step::Advance(_) | Step::Expect { .. } => None,
+            Step::As(_) | Step::Advance(_) | Step::Expect { .. } => None,
         })
     }
 
     /// Plays the section at an empty server; returns what was wrong.
     pub(crate) fn play(&self, port: u16, player: &Player<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
-        let mut connection = Connection::open(port);
-        connection.line("FLUSHALL");
-        if self.resp3 {
-            connection.line("HELLO 3");
-        }
-        let (mut sent, mut is_open) = (String::new(), true);
+        Connection::open(port).line("FLUSHALL");
+        let mut connections = BTreeMap::from([("", self.open(port))]);
+        let (mut name, mut sent) = ("", String::new());
         for step in &self.steps {
+            let connection = connections.entry(name).or_insert_with(|| self.open(port));
             match (step, player) {
+                (Step::As(other), _) => name = other,
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
                 (Step::Advance(_), Player::Redis) => {}
                 (Step::Send { line, typed, bytes }, _) => {
@@ -196,7 +199,9 @@ impl Section {
                 }
                 (Step::Expect { line, reply, differs }, player) => {
                     let got = connection.reply();
-                    is_open &= got != ["(closed)"];
+                    if got == ["(closed)"] {
+                        connections.remove(name);
+                    }
                     let same = matches(reply, &got);
                     let right = match (player, differs) {
                         (Player::Redis, Some(_)) => !same,
@@ -208,10 +213,18 @@ impl Section {
                 }
             }
         }
-        if is_open {
-            wrong.extend(unread(&mut connection).map(|got| format!("{sent}\n  also: {got:?}")));
+        for connection in connections.values_mut() {
+            wrong.extend(unread(connection).map(|got| format!("{sent}\n  also: {got:?}")));
         }
         wrong
+    }
+
+    fn open(&self, port: u16) -> Connection {
+        let mut connection = Connection::open(port);
+        if self.resp3 {
+            connection.line("HELLO 3");
+        }
+        connection
     }
 }
 
