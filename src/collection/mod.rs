@@ -16,6 +16,6 @@ mod sorted_set;
 
 pub(crate) use coded::DecodeError;
 pub(crate) use hash::Hash;
-pub(crate) use list::List;
+pub(crate) use list::{End, List};
 pub(crate) use set::Set;
-pub(crate) use sorted_set::SortedSet;
+pub(crate) use sorted_set::{Direction, SortedSet};

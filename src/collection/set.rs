@@ -33,6 +33,10 @@ impl Set {
         self.members.contains(member)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.members.iter().map(|member| &**member)
+    }
+
     /// Returns whether the member is new.
     pub(crate) fn add(&mut self, member: &[u8]) -> bool {
         let added = self.members.insert(member.into());

@@ -44,32 +44,46 @@ pub(super) fn names<T: AsRef<str>>(names: &[T], reply: &mut Reply<'_>) {
 }
 
 fn key_specs(entry: &Entry, reply: &mut Reply<'_>) {
-    let Keys::Range { first, last, step } = entry.keys() else {
-        reply.set(0);
-        return;
-    };
     let access = details::access(entry);
-    reply.set(access.len());
-    if let [access] = access {
-        let last = if last < 0 { last } else { last - first as i32 };
-        key_spec(access, (first, last, step), reply);
-    } else {
-        for (place, access) in (first..).step_by(step).zip(access) {
-            key_spec(access, (place, 0, 1), reply);
+    match (entry.keys(), access) {
+        (Keys::None | Keys::All, _) => reply.set(0),
+        (Keys::Range { first, last, step }, [access]) => {
+            let last = if last < 0 { last } else { last - first as i32 };
+            reply.set(1);
+            key_range(access, (first, last, step), reply);
+        }
+        (Keys::Range { first, step, .. }, _) => {
+            reply.set(access.len());
+            for (place, access) in (first..).step_by(step).zip(access) {
+                key_range(access, (place, 0, 1), reply);
+            }
+        }
+        (Keys::Counted { count, first }, _) => {
+            reply.set(usize::from(first.is_some()) + 1);
+            if let (Some(first), Some(access)) = (first, access.first()) {
+                key_range(access, (first, 0, 1), reply);
+            }
+            let numbers = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+            key_spec(access.last().unwrap_or(&&[][..]), count, ("keynum", &numbers), reply);
         }
     }
 }
 
 /// Keys from the word `first` on; the last counted from there, or from the end.
-fn key_spec(access: &[&str], (first, last, step): (usize, i32, usize), reply: &mut Reply<'_>) {
+fn key_range(access: &[&str], (first, last, step): (usize, i32, usize), reply: &mut Reply<'_>) {
+    let range = [("lastkey", i64::from(last)), ("keystep", step as i64), ("limit", 0)];
+    key_spec(access, first, ("range", &range), reply);
+}
+
+/// Keys that are looked for at the word `first`, and found from there.
+fn key_spec(access: &[&str], first: usize, find: (&str, &[(&str, i64)]), reply: &mut Reply<'_>) {
     reply.map(3);
     reply.bulk("flags");
     names(access, reply);
     reply.bulk("begin_search");
     search("index", &[("index", first as i64)], reply);
     reply.bulk("find_keys");
-    let range = [("lastkey", i64::from(last)), ("keystep", step as i64), ("limit", 0)];
-    search("range", &range, reply);
+    search(find.0, find.1, reply);
 }
 
 fn search(kind: &str, spec: &[(&str, i64)], reply: &mut Reply<'_>) {

@@ -206,7 +206,7 @@ impl<'a> Scan<'a> {
 }
 
 /// Reads a cursor as leniently as Redis does: with a sign, with zeros in front, or empty for 0.
-fn cursor(text: &[u8]) -> Option<Cursor> {
+pub(super) fn cursor(text: &[u8]) -> Option<Cursor> {
     let negative = text.starts_with(b"-");
     let digits = text.strip_prefix(b"+").or(text.strip_prefix(b"-")).unwrap_or(text);
     if digits.is_empty() && !text.is_empty() {

@@ -29,7 +29,10 @@ mod keys;
 mod keyspace;
 mod latency;
 mod limits;
+mod list_ends;
+mod lists;
 mod memory;
+mod noted_parameters;
 mod object;
 mod options;
 mod parameter_table;
@@ -43,6 +46,7 @@ mod service;
 mod session;
 mod set;
 mod slowlog;
+mod sorted;
 mod spec;
 mod strings;
 mod table;
@@ -80,11 +84,21 @@ const FAMILIES: &[&[Spec]] = &[
     keyspace::SPECS,
     latency::SPECS,
     limits::SPECS,
+    list_ends::SPECS,
+    lists::SPECS,
     memory::SPECS,
     object::SPECS,
     server_commands::SPECS,
     set::SPECS,
     slowlog::SPECS,
+    sorted::ADDING,
+    sorted::ALGEBRA,
+    sorted::POPPING,
+    sorted::RANDOM,
+    sorted::RANGES,
+    sorted::READING,
+    sorted::REMOVING,
+    sorted::SCANNING,
     strings::SPECS,
     throttle::SPECS,
     transaction::SPECS,

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::noted_parameters::NOTED;
 use super::options::LogEntries;
 use super::parameters::{Parameter, Place, Write};
 use super::service::Service;
@@ -15,6 +16,7 @@ use crate::time::Duration;
 
 const AT_START: &str = "it is settled at the start; change the settings file and start again";
 const NO_FOLDER: &str = "no data folder is set, so nothing is kept on disk";
+const NO_DEFRAG: &str = "memory is not moved to make it denser";
 const NO_EVENTS: &str = "keyspace notifications are not supported yet";
 const NO_REPLICAS: &str = "there is no replication";
 const OUTPUT_BYTES: &str = "set server.output_bytes_max instead";
@@ -55,7 +57,13 @@ const SLOWLOG_ENTRIES: Write = Write::Whole {
     set: |service, count| service.runtime().slowlog_entries_max.store(count as usize, Relaxed),
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+/// Every parameter: those of this file, and those that are only noted.
+pub(super) fn parameters() -> impl Iterator<Item = &'static Parameter> {
+    PARAMETERS.iter().chain(NOTED)
+}
+
+const PARAMETERS: &[Parameter] = &[
+    row("activedefrag", |_| "no".into(), Write::Same(NO_DEFRAG)),
     row("appendonly", |_| "no".into(), Write::Same(NO_FOLDER)),
     row("bind", bind, Write::Same(AT_START)),
     row("client-output-buffer-limit", output_limits, Write::Same(OUTPUT_BYTES)),
@@ -66,6 +74,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     row("cluster-enabled", |_| "no".into(), Write::Never),
     row("databases", |_| DATABASES.to_string(), Write::Never),
+    row("dbfilename", |_| String::new(), Write::Same(NO_FOLDER)),
+    row("dir", |_| String::new(), Write::Same(NO_FOLDER)),
     row("hz", sweeps_a_second, Write::Same(AT_START)),
     row("io-threads", |place| place.host.facts().workers.to_string(), Write::Never),
     row(
@@ -80,6 +90,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     row("maxclients", |place| place.service.runtime().connections_max().to_string(), CONNECTIONS),
     row("maxmemory", |place| place.service.engine().memory_max().to_string(), MEMORY),
     row("maxmemory-policy", |place| place.service.engine().policy().name().into(), POLICY),
+    row("min-replicas-to-write", |_| "0".into(), Write::Same(NO_REPLICAS)),
     row("notify-keyspace-events", |_| String::new(), Write::Same(NO_EVENTS)),
     row("port", |place| place.host.facts().tcp_port.to_string(), Write::Same(AT_START)),
     row(
@@ -251,7 +262,7 @@ mod tests {
 
     #[test]
     fn no_parameter_stands_twice() {
-        let mut names: Vec<&str> = PARAMETERS.iter().map(|parameter| parameter.name).collect();
+        let mut names: Vec<&str> = parameters().map(|parameter| parameter.name).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

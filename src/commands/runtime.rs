@@ -1,7 +1,8 @@
 //! Settings that can change while the server runs: CONFIG SET writes them, everyone reads.
 //!
-//! Each is one atomic word, except the password. They start as the settings file says.
+//! Each is one atomic word, except the password and what is only noted. They start as the settings file says.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
@@ -33,6 +34,8 @@ pub(crate) struct Runtime {
     pub(super) slowlog_entries_max: AtomicUsize,
     /// In microseconds; zero for no latency monitor.
     pub(super) latency_threshold_us: AtomicU64,
+    /// What was set of the parameters that are only noted: at most each of them, by name.
+    pub(super) noted: RwLock<BTreeMap<&'static str, String>>,
 }
 
 /// What the settings file says of all this.
@@ -67,6 +70,7 @@ impl Runtime {
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),
+            noted: RwLock::default(),
         }
     }
 

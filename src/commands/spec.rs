@@ -207,9 +207,11 @@ impl Flags {
     pub(crate) const AT_ONCE: Self = Self(1 << 15);
     /// The commands that it carries out are noted in the slow log one by one.
     pub(crate) const SKIP_SLOWLOG: Self = Self(1 << 16);
+    /// Where the keys stand depends on the request. Told of commands; no row says it.
+    pub(crate) const MOVABLE_KEYS: Self = Self(1 << 17);
 
     /// Those that Redis has, with its names and in its order.
-    const NAMED: [(Self, &'static str); 14] = [
+    const NAMED: [(Self, &'static str); 15] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -223,6 +225,7 @@ impl Flags {
         (Self::NO_AUTH, "no_auth"),
         (Self::NO_ASYNC_LOADING, "no_async_loading"),
         (Self::NO_MULTI, "no_multi"),
+        (Self::MOVABLE_KEYS, "movablekeys"),
         (Self::ALLOW_BUSY, "allow_busy"),
     ];
 

@@ -280,6 +280,11 @@ impl View<'_> {
         })
     }
 
+    /// A number that looks random.
+    pub(crate) fn dice(&self) -> u64 {
+        self.engine.dice()
+    }
+
     /// How many keys the locked shards hold in the current database, expired ones included.
     pub(crate) fn len(&self) -> usize {
         self.guards.iter().filter_map(|(_, shard)| shard.table(self.db)).map(Table::len).sum()

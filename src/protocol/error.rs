@@ -34,6 +34,14 @@ pub(crate) enum Error {
     NotInteger,
     #[error("ERR value is not a valid float")]
     NotFloat,
+    #[error("ERR min or max is not a float")]
+    BoundNotFloat,
+    #[error("ERR min or max not valid string range item")]
+    BoundNotLex,
+    #[error("ERR value is out of range, must be positive")]
+    NotPositive,
+    #[error("ERR value is out of range")]
+    OutOfRange,
     #[error("ERR invalid cursor")]
     InvalidCursor,
     #[error("ERR DB index is out of range")]
@@ -57,6 +65,8 @@ pub(crate) enum Error {
     DecrementOverflow,
     #[error("ERR increment would produce NaN or Infinity")]
     IncrementNotFinite,
+    #[error("ERR resulting score is not a number (NaN)")]
+    ScoreNotNumber,
 
     // What is wrong with a transaction.
     #[error("ERR MULTI calls can not be nested")]
@@ -295,6 +305,11 @@ mod tests {
             Error::Syntax,
             Error::NotInteger,
             Error::NotFloat,
+            Error::BoundNotFloat,
+            Error::BoundNotLex,
+            Error::NotPositive,
+            Error::OutOfRange,
+            Error::ScoreNotNumber,
             Error::InvalidCursor,
             Error::DbOutOfRange,
             Error::NoSuchKey,
