@@ -66,6 +66,7 @@ const CHANGE: Access = &[&["RW", "access", "update"]];
 const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
+const NO_KEY: Access = &[&["not_key"]];
 const DELETE: Access = &[&["RM", "delete"]];
 const STORE: Access = &[&["OW", "update"], &["RO", "access"]];
 const TAKE: Access = &[&["RW", "access", "delete"]];
@@ -109,6 +110,18 @@ const DETAILS: &[(&str, Detail)] = &[
     ("flushall", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("flushdb", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("getdel", Detail { access: TAKE, ..PLAIN }),
+    ("hdel", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("hexists", Detail { access: LOOK, ..PLAIN }),
+    ("hgetall", Detail { tips: UNORDERED, ..PLAIN }),
+    ("hkeys", Detail { tips: UNORDERED, ..PLAIN }),
+    ("hlen", Detail { access: LOOK, ..PLAIN }),
+    ("hmset", Detail { access: UPDATE, ..PLAIN }),
+    ("hrandfield", Detail { tips: VARYING, ..PLAIN }),
+    ("hscan", Detail { tips: VARYING, ..PLAIN }),
+    ("hset", Detail { access: UPDATE, ..PLAIN }),
+    ("hsetnx", Detail { access: LENGTHEN, ..PLAIN }),
+    ("hstrlen", Detail { access: LOOK, ..PLAIN }),
+    ("hvals", Detail { tips: UNORDERED, ..PLAIN }),
     ("info", Detail { categories: &["dangerous"], tips: SHARD_REPORTS, ..PLAIN }),
     (
         "keys",
@@ -131,9 +144,9 @@ const DETAILS: &[(&str, Detail)] = &[
     ("lpop", Detail { access: TAKE, ..PLAIN }),
     ("lpush", Detail { access: LENGTHEN, ..PLAIN }),
     ("lpushx", Detail { access: LENGTHEN, ..PLAIN }),
-    ("lrem", Detail { access: &[&["RW", "delete"]], ..PLAIN }),
+    ("lrem", Detail { access: TAKE_OUT, ..PLAIN }),
     ("lset", Detail { access: UPDATE, ..PLAIN }),
-    ("ltrim", Detail { access: &[&["RW", "delete"]], ..PLAIN }),
+    ("ltrim", Detail { access: TAKE_OUT, ..PLAIN }),
     ("memory|doctor", Detail { tips: SHARD_REPORTS, ..PLAIN }),
     ("memory|malloc-stats", Detail { tips: SHARD_REPORTS, ..PLAIN }),
     ("memory|purge", Detail { tips: ALL_SHARDS, ..PLAIN }),
@@ -180,11 +193,18 @@ const DETAILS: &[(&str, Detail)] = &[
     ("rpoplpush", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
     ("rpush", Detail { access: LENGTHEN, ..PLAIN }),
     ("rpushx", Detail { access: LENGTHEN, ..PLAIN }),
+    ("sadd", Detail { access: LENGTHEN, ..PLAIN }),
     ("scan", Detail { tips: &["nondeterministic_output", "request_policy:special"], ..PLAIN }),
+    ("scard", Detail { access: LOOK, ..PLAIN }),
+    ("sdiff", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sdiffstore", Detail { access: STORE, ..PLAIN }),
     ("set", Detail { access: &[&["RW", "access", "update", "variable_flags"]], ..PLAIN }),
     ("setex", Detail { access: OVERWRITE, ..PLAIN }),
     ("setnx", Detail { access: INSERT, ..PLAIN }),
     ("setrange", Detail { access: UPDATE, ..PLAIN }),
+    ("sinter", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sinterstore", Detail { access: &[&["RW", "update"], &["RO", "access"]], ..PLAIN }),
+    ("sismember", Detail { access: LOOK, ..PLAIN }),
     (
         "slowlog|get",
         Detail { tips: &["request_policy:all_nodes", "nondeterministic_output"], ..PLAIN },
@@ -201,7 +221,18 @@ const DETAILS: &[(&str, Detail)] = &[
         },
     ),
     ("slowlog|reset", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("smembers", Detail { tips: UNORDERED, ..PLAIN }),
+    ("smove", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("spop", Detail { access: TAKE, tips: VARYING, ..PLAIN }),
+    ("spublish", Detail { access: NO_KEY, ..PLAIN }),
+    ("srandmember", Detail { tips: VARYING, ..PLAIN }),
+    ("srem", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("sscan", Detail { tips: VARYING, ..PLAIN }),
+    ("ssubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("strlen", Detail { access: LOOK, ..PLAIN }),
+    ("sunion", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sunionstore", Detail { access: STORE, ..PLAIN }),
+    ("sunsubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("swapdb", Detail { categories: &["keyspace", "dangerous"], ..PLAIN }),
     ("time", Detail { tips: VARYING, ..PLAIN }),
     ("touch", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),
@@ -261,6 +292,7 @@ pub(super) fn categories(entry: &Entry) -> impl Iterator<Item = &'static str> {
             "read" => flags.has(Flags::READONLY),
             "admin" | "dangerous" => flags.has(Flags::ADMIN),
             "blocking" => flags.has(Flags::BLOCKING),
+            "pubsub" => flags.has(Flags::PUBSUB),
             "fast" => flags.has(Flags::FAST),
             "slow" => !flags.has(Flags::FAST),
             _ => false,
@@ -280,9 +312,8 @@ fn family(group: Group) -> Option<&'static str> {
         Group::Set => Some("set"),
         Group::SortedSet => Some("sortedset"),
         Group::Transactions => Some("transaction"),
-        Group::PubSub => Some("pubsub"),
         Group::Scripting => Some("scripting"),
-        Group::RateLimit | Group::Server | Group::Cluster => None,
+        Group::RateLimit | Group::PubSub | Group::Server | Group::Cluster => None,
     }
 }
 

@@ -299,3 +299,31 @@ pub(super) fn shift(
     reply.bulk(element);
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Engine, Scope};
+    use crate::protocol::Resp;
+    use crate::time::Timestamp;
+
+    /// Another request may fill the memory after this one has passed the gate.
+    #[test]
+    fn element_that_finds_no_room_stays_where_it_was() {
+        let engine = Engine::new(1, 7);
+        let (from, to) = (engine.key(b"from"), engine.key(b"to"));
+        engine.transact(Scope::All, 0, Timestamp::from_micros(1), |view| {
+            let fill = |list: &mut List| Ok((list.push(End::Right, b"e"), true));
+            view.change::<List, _>(from, fill).expect("there is room");
+        });
+        engine.set_memory_max(1);
+        engine.transact(Scope::All, 0, Timestamp::from_micros(1), |view| {
+            let mut out = Vec::new();
+            let plan = Shift { from, to, taken: End::Left, put: End::Left };
+            let result = shift(view, plan, &mut Reply::new(&mut out, Resp::V2));
+            assert_eq!((result, out.as_slice()), (Err(Error::OutOfMemory), &b""[..]));
+            let left = view.read_collection::<List>(from).expect("it is a list");
+            assert_eq!(left.map(List::len), Some(1));
+        });
+    }
+}

@@ -7,20 +7,26 @@
 mod acl;
 mod baseline;
 mod call;
+mod channels;
 mod client;
 mod client_kill;
 mod client_list;
+mod client_tracking;
 mod cluster;
 mod command;
 mod config_command;
 mod connection;
 mod counters;
 mod deadline;
+mod debug;
 mod details;
+mod element_scan;
 mod entry;
 mod expiry;
 mod glob;
 mod group;
+mod hash_numbers;
+mod hashes;
 mod host;
 mod increx;
 mod info;
@@ -40,11 +46,18 @@ mod parameter_table;
 mod panicking;
 mod parameters;
 mod runner;
+mod random_elements;
+mod running;
+mod pubsub;
+mod push;
 mod runtime;
+mod scan_options;
 mod server_commands;
 mod service;
 mod session;
 mod set;
+mod set_algebra;
+mod sets;
 mod slowlog;
 mod sorted;
 mod spec;
@@ -53,11 +66,15 @@ mod table;
 mod tally;
 mod throttle;
 mod transaction;
+mod tracking;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
-pub(crate) use options::{LatencyOptions, LimitOptions, SlowlogOptions, ThrottleRounding};
+pub(crate) use options::{
+    LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
+};
+pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};
@@ -77,7 +94,11 @@ const FAMILIES: &[&[Spec]] = &[
     config_command::SPECS,
     connection::SPECS,
     counters::SPECS,
+    element_scan::SPECS,
+    debug::SPECS,
     expiry::SPECS,
+    hash_numbers::SPECS,
+    hashes::SPECS,
     increx::SPECS,
     info::SPECS,
     keys::SPECS,
@@ -88,8 +109,12 @@ const FAMILIES: &[&[Spec]] = &[
     lists::SPECS,
     memory::SPECS,
     object::SPECS,
+    random_elements::SPECS,
+    pubsub::SPECS,
     server_commands::SPECS,
     set::SPECS,
+    set_algebra::SPECS,
+    sets::SPECS,
     slowlog::SPECS,
     sorted::ADDING,
     sorted::ALGEBRA,
@@ -98,7 +123,6 @@ const FAMILIES: &[&[Spec]] = &[
     sorted::RANGES,
     sorted::READING,
     sorted::REMOVING,
-    sorted::SCANNING,
     strings::SPECS,
     throttle::SPECS,
     transaction::SPECS,

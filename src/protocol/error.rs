@@ -106,9 +106,38 @@ pub(crate) enum Error {
     #[error("ERR Protocol version is not an integer or out of range")]
     ProtocolNotInteger,
 
+    /// Of the command named, in lower case.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    )]
+    Subscriber(String),
+
     // What the server cannot do, or not now.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
+    #[error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+         you can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server."
+    )]
+    DebugRefused,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    )]
+    Busy,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+    )]
+    BusyFunction,
+    #[error("NOTBUSY No scripts in execution right now.")]
+    NotBusy,
+    #[error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+         can either wait the script termination or kill the server in a hard way using the \
+         SHUTDOWN NOSAVE command."
+    )]
+    Unkillable,
     #[error("ERR max number of clients reached")]
     MaxClients,
     #[error("ERR This instance has cluster support disabled")]
@@ -300,6 +329,10 @@ mod tests {
             (Error::OutOfMemory, "OOM"),
             (Error::WrongType, "WRONGTYPE"),
             (Error::ExecAborted, "EXECABORT"),
+            (Error::Busy, "BUSY"),
+            (Error::BusyFunction, "BUSY"),
+            (Error::NotBusy, "NOTBUSY"),
+            (Error::Unkillable, "UNKILLABLE"),
         ];
         let ordinary = [
             Error::Syntax,
@@ -325,6 +358,7 @@ mod tests {
             Error::NotInTransaction,
             Error::NoPassword,
             Error::ProtocolNotInteger,
+            Error::DebugRefused,
             Error::MaxClients,
             Error::ClusterDisabled,
         ];

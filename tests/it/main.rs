@@ -6,6 +6,7 @@
 
 mod clients;
 mod connections;
+mod debug;
 mod eviction;
 mod exposition;
 mod http;
@@ -15,6 +16,7 @@ mod limiters;
 mod limits;
 mod log;
 mod program;
+mod pushes;
 mod readme;
 mod redis;
 mod redis_rs;

@@ -12,7 +12,6 @@ mod random;
 mod range;
 mod read;
 mod remove;
-mod scan;
 
 use std::ops::Range;
 
@@ -23,14 +22,13 @@ pub(super) use random::SPECS as RANDOM;
 pub(super) use range::SPECS as RANGES;
 pub(super) use read::SPECS as READING;
 pub(super) use remove::SPECS as REMOVING;
-pub(super) use scan::SPECS as SCANNING;
 
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
 use crate::collection::{Direction, SortedSet};
 use crate::protocol::{Reply, Resp};
 
 /// A row of this family.
-const fn sorted(name: &'static str, arity: Arity, keys: Keys, flags: Flags) -> Spec {
+pub(super) const fn sorted(name: &'static str, arity: Arity, keys: Keys, flags: Flags) -> Spec {
     Spec {
         name,
         arity,

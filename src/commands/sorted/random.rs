@@ -85,7 +85,7 @@ fn answer(set: &SortedSet, places: &[usize], asked: &Asked<'_>, reply: &mut Repl
 }
 
 fn place(members: usize, view: &View<'_>) -> usize {
-    (view.dice() % members as u64) as usize
+    (view.dice()() % members as u64) as usize
 }
 
 /// Up to `count` different places, each choice as likely as another: Floyd's method.
