@@ -33,10 +33,12 @@ pub(crate) enum Direction {
 #[derive(Clone, Debug)]
 pub(crate) struct SortedSet {
     form: Form,
-    /// Inverses of the latest changes: a member, and its score.
-    undo: Option<Vec<(Box<[u8]>, Option<f64>)>>,
+    undo: Option<Inverses>,
     seed: u64,
 }
+
+/// Inverses of the latest changes: a member, and its score.
+type Inverses = Vec<(Box<[u8]>, Option<f64>)>;
 
 #[derive(Clone, Debug)]
 enum Form {
@@ -278,7 +280,7 @@ impl SortedSet {
     }
 }
 
-fn note(undo: &mut Option<Vec<(Box<[u8]>, Option<f64>)>>, member: &[u8], old: Option<f64>) {
+fn note(undo: &mut Option<Inverses>, member: &[u8], old: Option<f64>) {
     if let Some(undo) = undo {
         undo.push((member.into(), old));
     }

@@ -14,7 +14,9 @@ pub(in super::super) const SPECS: &[Spec] = &[
         since: "7.0.0",
         complexity: "O(k + m log n) for k keys and m members popped",
         summary: "Pop members from the first sorted set that has any.",
-        handler: keyed!(zmpop_plan, zmpop),
+        handler: keyed!(|request| PoppingFirst::read(request, 1), |view, asked, reply| {
+            zmpop(view, &asked, reply)
+        }),
         ..sorted("ZMPOP", Arity::at_least(4), Keys::Counted { count: 1, first: None }, Flags::WRITE)
     },
     Spec {
@@ -53,6 +55,7 @@ pub(super) fn pop(
 }
 
 /// What ZPOPMIN and ZPOPMAX ask; a count that is not given is answered otherwise than one.
+#[derive(Clone, Copy)]
 struct Popping<'a> {
     key: KeyRef<'a>,
     from: Direction,
@@ -87,10 +90,6 @@ pub(super) struct PoppingFirst<'a> {
     pub(super) count: usize,
 }
 
-fn zmpop_plan<'a>(request: &Request<'a>) -> Result<PoppingFirst<'a>, Error> {
-    PoppingFirst::read(request, 1)
-}
-
 impl<'a> PoppingFirst<'a> {
     /// From the word on that counts the keys.
     pub(super) fn read(request: &Request<'a>, at: usize) -> Result<Self, Error> {
@@ -119,8 +118,12 @@ impl<'a> PoppingFirst<'a> {
     }
 }
 
-fn zmpop(view: &mut View<'_>, asked: PoppingFirst<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
-    if !pop_first(view, &asked, reply)? {
+fn zmpop(
+    view: &mut View<'_>,
+    asked: &PoppingFirst<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Error> {
+    if !pop_first(view, asked, reply)? {
         reply.null_array();
     }
     Ok(())

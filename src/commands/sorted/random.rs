@@ -19,6 +19,7 @@ pub(in super::super) const SPECS: &[Spec] = &[Spec {
 }];
 
 /// What a request asks for.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     key: KeyRef<'a>,
     /// Without it, one member and no array; negative where members may repeat.
@@ -72,7 +73,7 @@ fn zrandmember(view: &mut View<'_>, asked: Asked<'_>, reply: &mut Reply<'_>) -> 
 fn answer(set: &SortedSet, places: &[usize], asked: &Asked<'_>, reply: &mut Reply<'_>) {
     let shape = Shape::of(asked.with_scores, reply);
     if places.len() == set.len() && asked.count.is_some_and(|count| count >= 0) {
-        return show(set, 0..set.len(), Direction::Ascending, shape, reply);
+        return show(set, 0..set.len(), Direction::Descending, shape, reply);
     }
     if asked.count.is_some() {
         shape.head(places.len(), reply);

@@ -37,7 +37,7 @@ pub(in super::super) const SPECS: &[Spec] = &[
         "ZREVRANGEBYSCORE",
         "2.2.0",
         "Return the members of a range of scores, highest first.",
-        { keyed!(|request| Asked::read(request, Form::of(By::Score, Descending)), answer) },
+        keyed!(|request| Asked::read(request, Form::of(By::Score, Descending)), answer),
     ),
     Spec {
         since: "6.2.0",
@@ -86,6 +86,7 @@ impl Form {
 }
 
 /// What a request asks for.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     /// Where the set stands.
     key: KeyRef<'a>,

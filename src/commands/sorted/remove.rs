@@ -1,6 +1,5 @@
 //! Members taken out of a sorted set: ZREM, and ZREMRANGEBY- rank, score and lex.
 
-use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::super::strings::WRITE;
 use super::bounds::{By, Span};
