@@ -238,6 +238,14 @@ impl SortedSet {
         malloc_bytes(size_of::<Self>()) + form
     }
 
+    /// Reads what the next request will; the result means nothing.
+    pub(crate) fn prefetch(&self) -> u64 {
+        match &self.form {
+            Form::Flat(flat) => flat.prefetch(),
+            Form::Indexed(indexed) => indexed.len() as u64,
+        }
+    }
+
     /// From here on every change can be taken back. False where that is so already.
     pub(crate) fn begin_undo(&mut self) -> bool {
         let begins = self.undo.is_none();

@@ -4,6 +4,8 @@
 //! does not matter; that is also the order in which Redis adds up scores. What is common is a
 //! list that gets shorter with each key; only the result is a sorted set.
 
+use std::convert::Infallible;
+
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::super::strings::STORE;
@@ -163,7 +165,7 @@ fn union(
             let score = options.weighed(number, score);
             let Ok(_) = set.change(member, |old| {
                 let sum = old.map_or(score, |old| options.aggregate.of(old, score));
-                Ok::<_, std::convert::Infallible>(Some(sum))
+                Ok::<_, Infallible>(Some(sum))
             });
         });
     }

@@ -1,5 +1,7 @@
 //! ZRANDMEMBER: members chosen by dice.
 
+use std::collections::BTreeSet;
+
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::{Shape, show, sorted};
@@ -92,7 +94,7 @@ fn place(members: usize, view: &View<'_>) -> usize {
 /// Up to `count` different places, each choice as likely as another: Floyd's method.
 fn different_places(members: usize, count: usize, view: &View<'_>) -> Vec<usize> {
     let count = count.min(members);
-    let mut places = std::collections::BTreeSet::new();
+    let mut places = BTreeSet::new();
     for last in members - count..members {
         if !places.insert(place(last + 1, view)) {
             places.insert(last);
