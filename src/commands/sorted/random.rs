@@ -1,7 +1,5 @@
 //! ZRANDMEMBER: members chosen by dice.
 
-use std::collections::BTreeSet;
-
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::{Shape, show, sorted};
