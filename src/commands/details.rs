@@ -4,7 +4,7 @@
 //! them, by the name that the command is listed under. A command without an exception has no
 //! row here.
 
-use super::spec::{Flags, Group, Handler};
+use super::spec::{Flags, Group, Handler, Keys};
 use super::table::Entry;
 
 /// The ACL categories, in the order in which Redis lists them.
@@ -58,6 +58,7 @@ const REPORTS: &[&str] =
     &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
 const SHARD_REPORTS: &[&str] =
     &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"];
+const KILLING: &[&str] = &["request_policy:all_shards", "response_policy:one_succeeded"];
 const SUMMED: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
 const LOOK: Access = &[&["RO"]];
@@ -99,11 +100,27 @@ const DETAILS: &[(&str, Detail)] = &[
         },
     ),
     ("del", Detail { access: DELETE, tips: SUMMED, ..PLAIN }),
+    ("eval", Detail { access: CHANGE, ..PLAIN }),
+    ("evalsha", Detail { access: CHANGE, ..PLAIN }),
     ("exists", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),
     ("expire", Detail { access: UPDATE, ..PLAIN }),
     ("expireat", Detail { access: UPDATE, ..PLAIN }),
+    ("fcall", Detail { access: CHANGE, ..PLAIN }),
     ("flushall", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("flushdb", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
+    ("function|delete", Detail { flags: Flags::WRITE, tips: ALL_SHARDS, ..PLAIN }),
+    ("function|flush", Detail { flags: Flags::WRITE, tips: ALL_SHARDS, ..PLAIN }),
+    ("function|kill", Detail { flags: Flags::ALLOW_BUSY, tips: KILLING, ..PLAIN }),
+    ("function|list", Detail { tips: UNORDERED, ..PLAIN }),
+    (
+        "function|load",
+        Detail { flags: Flags::WRITE.and(Flags::DENYOOM), tips: ALL_SHARDS, ..PLAIN },
+    ),
+    (
+        "function|restore",
+        Detail { flags: Flags::WRITE.and(Flags::DENYOOM), tips: ALL_SHARDS, ..PLAIN },
+    ),
+    ("function|stats", Detail { flags: Flags::ALLOW_BUSY, tips: SHARD_REPORTS, ..PLAIN }),
     ("getdel", Detail { access: &[&["RW", "access", "delete"]], ..PLAIN }),
     ("info", Detail { categories: &["dangerous"], tips: SHARD_REPORTS, ..PLAIN }),
     (
@@ -163,6 +180,13 @@ const DETAILS: &[(&str, Detail)] = &[
     ("readwrite", Detail { categories: &["connection"], ..PLAIN }),
     ("role", Detail { categories: &["admin", "dangerous"], ..PLAIN }),
     ("scan", Detail { tips: &["nondeterministic_output", "request_policy:special"], ..PLAIN }),
+    (
+        "script|exists",
+        Detail { tips: &["request_policy:all_shards", "response_policy:agg_logical_and"], ..PLAIN },
+    ),
+    ("script|flush", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("script|kill", Detail { flags: Flags::ALLOW_BUSY, tips: KILLING, ..PLAIN }),
+    ("script|load", Detail { flags: Flags::STALE, tips: ALL_NODES, ..PLAIN }),
     ("set", Detail { access: &[&["RW", "access", "update", "variable_flags"]], ..PLAIN }),
     ("setex", Detail { access: OVERWRITE, ..PLAIN }),
     ("setnx", Detail { access: INSERT, ..PLAIN }),
@@ -211,7 +235,11 @@ pub(super) fn flags(entry: &Entry) -> Flags {
     if entry.sub.is_some_and(|sub| sub.name == "HELP") {
         return Flags::LOADING | Flags::STALE;
     }
-    entry.spec.flags | detail(entry).flags
+    let movable = match entry.keys() {
+        Keys::Counted { .. } => Flags::MOVABLE_KEYS,
+        Keys::None | Keys::All | Keys::Range { .. } => Flags::NONE,
+    };
+    entry.spec.flags | detail(entry).flags | movable
 }
 
 /// By the rules of Redis: from flags and group, and what stands above.
@@ -221,7 +249,8 @@ pub(super) fn categories(entry: &Entry) -> impl Iterator<Item = &'static str> {
     CATEGORIES.into_iter().filter(move |category| {
         let told = match *category {
             "write" => flags.has(Flags::WRITE),
-            "read" => flags.has(Flags::READONLY),
+            // What a script reads, its commands say.
+            "read" => flags.has(Flags::READONLY) && family != Some("scripting"),
             "admin" | "dangerous" => flags.has(Flags::ADMIN),
             "blocking" => flags.has(Flags::BLOCKING),
             "fast" => flags.has(Flags::FAST),

@@ -4,6 +4,7 @@
 //! while no shard is locked.
 
 use super::session::Session;
+use crate::lua::LogLevel;
 
 /// Facts of the process, for INFO and HELLO.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +84,8 @@ pub(crate) trait Host {
     fn peer_address(&self, id: u64) -> String;
     /// Ends a connection after what it was being sent. Returns whether it was there.
     fn kill(&self, id: u64) -> bool;
+    /// A line that a script writes to the log.
+    fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.
     fn shutdown(&self);
     /// Every setting as it was at the start, by its path, such as `server.port`.

@@ -7,6 +7,7 @@
 mod acl;
 mod baseline;
 mod call;
+mod caller;
 mod client;
 mod client_kill;
 mod client_list;
@@ -19,6 +20,7 @@ mod deadline;
 mod details;
 mod entry;
 mod expiry;
+mod functions;
 mod glob;
 mod group;
 mod host;
@@ -39,6 +41,8 @@ mod parameters;
 mod runner;
 mod running;
 mod runtime;
+mod script_run;
+mod scripting;
 mod server_commands;
 mod service;
 mod session;
@@ -77,6 +81,7 @@ const FAMILIES: &[&[Spec]] = &[
     connection::SPECS,
     counters::SPECS,
     expiry::SPECS,
+    functions::SPECS,
     increx::SPECS,
     info::SPECS,
     keys::SPECS,
@@ -85,6 +90,7 @@ const FAMILIES: &[&[Spec]] = &[
     limits::SPECS,
     memory::SPECS,
     object::SPECS,
+    scripting::SPECS,
     server_commands::SPECS,
     set::SPECS,
     slowlog::SPECS,
