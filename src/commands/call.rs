@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::details;
 use super::host::Host;
 use super::runner::Runner;
+use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, KeyList, Keys};
@@ -58,6 +59,10 @@ pub(crate) struct Request<'a> {
     everything: bool,
     /// The keys count as used: CLIENT NO-TOUCH is off.
     touches: bool,
+    /// The connection that asks.
+    connection: u64,
+    /// It is told when the keys change.
+    tracks: bool,
 }
 
 impl<'a> Request<'a> {
@@ -117,10 +122,16 @@ impl Ground<'_, '_> {
     ) -> Result<R, Error> {
         let f = |view: &mut View<'_>| {
             view.touch_keys(request.touches);
+            view.act_for(request.connection);
+            if request.tracks {
+                request.keys.iter().for_each(|key| view.track(*key, request.connection));
+            }
             f(view)
         };
         match self {
-            Self::Lock(engine) => engine.transact(request.scope(), request.db, request.now, f),
+            Self::Lock(engine) => {
+                engine.try_transact(request.scope(), request.db, request.now, f)?
+            }
             Self::Within(view) => {
                 view.select(request.db);
                 f(view)
@@ -134,12 +145,12 @@ impl Ground<'_, '_> {
         scope: Scope<'_>,
         request: &Request<'_>,
         f: impl FnOnce(&mut View<'_>) -> R,
-    ) -> R {
+    ) -> Result<R, Error> {
         match self {
-            Self::Lock(engine) => engine.transact(scope, request.db, request.now, f),
+            Self::Lock(engine) => Ok(engine.try_transact(scope, request.db, request.now, f)?),
             Self::Within(view) => {
                 view.select(request.db);
-                f(view)
+                Ok(f(view))
             }
         }
     }
@@ -149,6 +160,7 @@ impl Ground<'_, '_> {
 pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
+    slot: Arc<Slot>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -165,9 +177,9 @@ struct Batch {
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let tally = service.new_tally();
+        let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
-        Self { service, tally, clock, now, batch: Batch::default() }
+        Self { service, tally, slot, clock, now, batch: Batch::default() }
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -220,16 +232,24 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
+        self.service.hand_out(host);
+        if session.caching && !self.is_of_client(session.last_command) {
+            session.caching = false;
+        }
         match session.replies {
             Replies::On | Replies::SkipNext => return outcome,
             Replies::SkipThis => session.replies = Replies::On,
             Replies::Off => {}
         }
-        out.truncate(mark);
         match outcome {
-            Outcome::Close => Outcome::Close,
-            Outcome::Reply | Outcome::Silent => Outcome::Silent,
+            Outcome::Pushed => return outcome,
+            Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
+        if outcome == Outcome::Close { outcome } else { Outcome::Silent }
+    }
+
+    fn is_of_client(&self, number: u16) -> bool {
+        self.service.table().entry(number).is_some_and(|entry| entry.spec.name == "CLIENT")
     }
 
     fn dispatch(
@@ -314,6 +334,11 @@ impl Worker {
         self.tally.error(error);
     }
 
+    /// Of the script that it runs.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
     pub(super) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -334,8 +359,9 @@ impl Worker {
         }
         let everything = keys == Keys::All;
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
-        let (db, now) = (session.db, self.now);
-        Ok(Request { service, args, keys: list, db, now, everything, touches })
+        let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
+        let (db, now, connection) = (session.db, self.now, session.id);
+        Ok(Request { service, args, keys: list, db, now, everything, touches, connection, tracks })
     }
 
     /// What every command passes before it is carried out.
@@ -348,6 +374,9 @@ impl Worker {
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
         }
+        if session.is_restricted() && !flags.has(Flags::SUBSCRIBER) {
+            return Err(Error::Subscriber(entry.name.clone()));
+        }
         let mut flags = flags;
         if session.transaction.is_open() {
             if details::flags(entry).has(Flags::NO_MULTI) {
@@ -358,7 +387,13 @@ impl Worker {
                 flags = flags | Flags::DENYOOM;
             }
         }
-        if self.lacks_room(flags) { Err(Error::OutOfMemory) } else { Ok(()) }
+        if self.lacks_room(flags) {
+            return Err(Error::OutOfMemory);
+        }
+        if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
+            return Err(self.service.running().busy());
+        }
+        Ok(())
     }
 
     /// Whether a command with these flags is refused at the memory bound. For one that grows

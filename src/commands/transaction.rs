@@ -121,7 +121,7 @@ struct Queued {
 
 /// A key, and how often it had changed when it was watched.
 #[derive(Debug)]
-struct Watch {
+pub(super) struct Watch {
     db: usize,
     key: Box<[u8]>,
     changes: u64,
@@ -224,7 +224,7 @@ fn watch(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         }
         let key_ref = service.engine().key(key);
         let scope = Scope::Keys(std::slice::from_ref(&key_ref));
-        let changes = service.engine().transact(scope, db, *now, |view| view.watch(key_ref));
+        let changes = service.engine().try_transact(scope, db, *now, |view| view.watch(key_ref))?;
         watched.push(Watch { db, key: key.into(), changes });
     }
     reply.ok();
@@ -239,11 +239,25 @@ pub(super) fn abandon(service: &Service, session: &mut Session, now: Timestamp) 
 }
 
 fn forget_watched(service: &Service, session: &mut Session, now: Timestamp) {
-    for Watch { db, key, .. } in session.transaction.watched.drain(..) {
-        let key = service.engine().key(&key);
+    forget(service, std::mem::take(&mut session.transaction.watched), now);
+}
+
+/// Ends the watching of these keys; where a shard is held for long, as soon as it can be.
+fn forget(service: &Service, watched: Vec<Watch>, now: Timestamp) {
+    for watch in watched {
+        let key = service.engine().key(&watch.key);
         let scope = Scope::Keys(std::slice::from_ref(&key));
-        service.engine().transact(scope, db, now, |view| view.unwatch(key));
+        let done = service.engine().try_transact(scope, watch.db, now, |view| view.unwatch(key));
+        if done.is_err() {
+            service.unwatched().lock().push(watch);
+        }
     }
+}
+
+/// Ends the watching that had to be put off.
+pub(super) fn forget_rest(service: &Service, now: Timestamp) {
+    let rest = std::mem::take(&mut *service.unwatched().lock());
+    forget(service, rest, now);
 }
 
 /// A request was refused before it was carried out; returns what its client is told. It spoils
@@ -281,18 +295,23 @@ fn exec(runner: &mut Runner<'_>, _: Args<'_>, _: Ground<'_, '_>, reply: &mut Rep
     let keys = keys(service, &requests, &watched);
     let scope = keys.as_deref().map_or(Scope::All, Scope::Keys);
     let db = runner.session.db;
-    let timed = service.engine().transact(scope, db, now, |view| {
+    let done = service.engine().try_transact(scope, db, now, |view| {
         if has_changed(service, &watched, view) {
             reply.null_array();
             return (Vec::new(), Outcome::Reply);
         }
         carry_out(runner, &requests, view, reply)
     });
-    for (number, span) in timed.0 {
+    drop(keys);
+    let Ok((timed, outcome)) = done else {
+        forget(service, watched, now);
+        return Err(Error::exec_refused(&Error::Busy));
+    };
+    for (number, span) in timed {
         let args = requests[number].args.as_args();
         service.note_duration(runner.session, runner.host, args, span);
     }
-    Ok(timed.1)
+    Ok(outcome)
 }
 
 /// The keys whose shards are to be locked; `None` for all shards.
@@ -346,7 +365,7 @@ fn carry_out(
         let is_timed = worker.is_timed_alone(*number, args);
         let began = is_timed.then(|| worker.clock().now());
         match runner.run_within((*number, args), view, reply) {
-            Ok(Outcome::Reply) => {}
+            Ok(Outcome::Reply | Outcome::Pushed) => {}
             // An array has as many elements as it says.
             Ok(Outcome::Silent) => reply.ok(),
             Ok(Outcome::Close) => outcome = Outcome::Close,

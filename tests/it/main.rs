@@ -6,6 +6,7 @@
 
 mod clients;
 mod connections;
+mod debug;
 mod eviction;
 mod exposition;
 mod http;
@@ -16,6 +17,7 @@ mod log;
 mod lua_compat;
 mod lua_libraries;
 mod program;
+mod pushes;
 mod readme;
 mod redis;
 mod resp;

@@ -8,12 +8,13 @@
 //! # a comment
 //! > SET key "a\r\nb"        a request: words, quoted where needed
 //! >> "PING\r\n"             raw bytes; each reply is then one group of `<` lines
-//! as other                  from here on speaks another connection, opened when first named
 //! ! 7.2: why                the next reply deliberately differs from Redis 7.0's
 //! < +OK                     the reply, a line for each of RESP's; a bulk is quoted
 //! < :[1..10]                any integer from 1 to 10
 //! < ...                     any one reply, or within one, any one line
 //! < (closed)                the end of the connection
+//! b> GET key                the same of a further connection, by its name; `b<` is its reply
+//! > CLIENT UNBLOCK ID(b)    a word or a line of a reply: the number of that connection
 //! @ +59s                    moves the clock; such a section is not played at Redis
 //! ```
 
@@ -39,10 +40,17 @@ pub(crate) struct Section {
 }
 
 enum Step {
-    As(String),
     Advance(String),
-    Send { line: usize, typed: String, bytes: Vec<u8> },
-    Expect { line: usize, reply: Vec<String>, differs: Option<String> },
+    Send { line: usize, who: String, typed: String, words: Vec<Vec<u8>>, raw: bool },
+    Expect { line: usize, who: String, reply: Vec<String>, differs: Option<String> },
+}
+
+/// The connections of a section by their names; the first one has none.
+struct Connections {
+    port: u16,
+    resp3: bool,
+    open: BTreeMap<String, Connection>,
+    numbers: BTreeMap<String, String>,
 }
 
 /// Who plays: us, whose clock moves, or the real Redis.
@@ -77,39 +85,35 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
         let place = || format!("{}:{line}", path.display());
         let (sign, rest) = row.split_once(' ').unwrap_or((row, ""));
         let section = sections.last_mut().expect("there is always one");
+        let name = sign.trim_end_matches(['<', '>']);
+        let (who, sign) = match name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            true if name.len() < sign.len() => (name.to_owned(), &sign[name.len()..]),
+            _ => (String::new(), sign),
+        };
         match sign {
             "" | "#" => {}
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
             "script" => section.load(line, rest, &path),
-            "as" => section.steps.push(Step::As(rest.to_owned())),
             "!" => differs = Some(rest.to_owned()),
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
-            ">" => {
+            ">" | ">>" => {
                 let named = rest.replace("{sha}", &section.sha);
-                let words =
-                    words(&named).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                let bytes = crate::resp::encode(&words);
-                section.steps.push(Step::Send { line, typed: rest.to_owned(), bytes });
-            }
-            ">>" => {
-                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                let (typed, bytes) = (rest.to_owned(), words.concat());
-                section.steps.push(Step::Send { line, typed, bytes });
+                let words = words(&named);
+                let words = words.unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
+                let (typed, raw) = (rest.to_owned(), sign == ">>");
+                section.steps.push(Step::Send { line, who, typed, words, raw });
             }
             "<" => match section.steps.last_mut() {
                 Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
                 _ => {
-                    let reply = vec![rest.to_owned()];
-                    section.steps.push(Step::Expect { line, reply, differs: differs.take() });
+                    let reply = vec![rest.replace("{sha}", &section.sha)];
+                    let differs = differs.take();
+                    section.steps.push(Step::Expect { line, who, reply, differs });
                 }
             },
-            _ => panic!(
-                "{}: a line begins with one of --- resp tollgate script as # > >> ! < @",
-                place()
-            ),
+            _ => panic!("{}: a line begins with one of --- resp script # > >> ! < @", place()),
         }
     }
     sections.retain(|section| !section.steps.is_empty());
@@ -175,10 +179,11 @@ impl Section {
     fn load(&mut self, line: usize, file: &str, transcript: &Path) {
         let text = fs::read(transcript.with_file_name(file)).expect("the script is there");
         self.sha = sha1_smol::Sha1::from(&text).hexdigest();
-        let bytes = crate::resp::encode(&[b"SCRIPT", b"LOAD", &text]);
-        let reply = vec![format!("\"{}\"", self.sha)];
-        self.steps.push(Step::Send { line, typed: format!("script {file}"), bytes });
-        self.steps.push(Step::Expect { line, reply, differs: None });
+        let (who, typed) = (String::new(), format!("script {file}"));
+        let words = vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), text];
+        let (reply, differs) = (vec![format!("\"{}\"", self.sha)], None);
+        self.steps.push(Step::Send { line, who: who.clone(), typed, words, raw: false });
+        self.steps.push(Step::Expect { line, who, reply, differs });
     }
 
     fn moves_the_clock(&self) -> bool {
@@ -193,7 +198,7 @@ impl Section {
     pub(crate) fn differences(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Expect { differs, .. } => differs.as_deref(),
-            Step::As(_) | Step::Advance(_) | Step::Send { .. } => None,
+            Step::Advance(_) | Step::Send { .. } => None,
         })
     }
 
@@ -201,32 +206,28 @@ impl Section {
     pub(crate) fn requests(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Send { typed, .. } => Some(typed.as_str()),
-            Step::As(_) | Step::Advance(_) | Step::Expect { .. } => None,
+            Step::Advance(_) | Step::Expect { .. } => None,
         })
     }
 
     /// Plays the section at an empty server; returns what was wrong.
     pub(crate) fn play(&self, port: u16, player: &Player<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
-        Connection::open(port).line("FLUSHALL");
-        let mut connections = BTreeMap::from([("", self.open(port))]);
-        let (mut name, mut sent) = ("", String::new());
+        let mut connections = Connections::open(port, self.resp3);
+        let mut sent = String::new();
         for step in &self.steps {
-            let connection = connections.entry(name).or_insert_with(|| self.open(port));
             match (step, player) {
-                (Step::As(other), _) => name = other,
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
                 (Step::Advance(_), Player::Redis) => {}
-                (Step::Send { line, typed, bytes }, _) => {
+                (Step::Send { line, who, typed, words, raw }, _) => {
                     sent = format!("{line}: {typed}");
-                    connection.send(bytes);
+                    connections.send(who, words, *raw);
                 }
-                (Step::Expect { line, reply, differs }, player) => {
-                    let got = connection.reply();
-                    if got == ["(closed)"] {
-                        connections.remove(name);
-                    }
-                    let same = matches(reply, &got);
+                (Step::Expect { line, who, reply, differs }, player) => {
+                    let reply: Vec<String> =
+                        reply.iter().map(|line| connections.numbered(line)).collect();
+                    let got = connections.reply(who);
+                    let same = matches(&reply, &got);
                     let right = match (player, differs) {
                         (Player::Redis, Some(_)) => !same,
                         _ => same,
@@ -237,25 +238,65 @@ impl Section {
                 }
             }
         }
-        for connection in connections.values_mut() {
-            wrong.extend(unread(connection).map(|got| format!("{sent}\n  also: {got:?}")));
-        }
+        wrong.extend(connections.unread().map(|got| format!("{sent}\n  also: {got:?}")));
         wrong
-    }
-
-    fn open(&self, port: u16) -> Connection {
-        let mut connection = Connection::open(port);
-        if self.resp3 {
-            connection.line("HELLO 3");
-        }
-        connection
     }
 }
 
-/// What comes before the echo of a word that no transcript says: a reply that none expected.
-fn unread(connection: &mut Connection) -> Option<Vec<String>> {
-    let got = connection.ask(&[b"ECHO", b"end of the section"]);
-    (got != ["\"end of the section\""]).then_some(got)
+impl Connections {
+    fn open(port: u16, resp3: bool) -> Self {
+        let (open, numbers) = (BTreeMap::new(), BTreeMap::new());
+        let mut connections = Self { port, resp3, open, numbers };
+        connections.of("").line("FLUSHALL");
+        connections
+    }
+
+    fn of(&mut self, who: &str) -> &mut Connection {
+        self.open.entry(who.to_owned()).or_insert_with(|| {
+            let mut connection = Connection::open(self.port);
+            let number = connection.line("CLIENT ID").split_off(1);
+            self.numbers.insert(format!("ID({who})"), number);
+            if self.resp3 {
+                connection.line("HELLO 3");
+            }
+            connection
+        })
+    }
+
+    fn send(&mut self, who: &str, words: &[Vec<u8>], raw: bool) {
+        if raw {
+            return self.of(who).send(&words.concat());
+        }
+        let number = |word: &[u8]| self.numbers.get(str::from_utf8(word).ok()?).cloned();
+        let words: Vec<Vec<u8>> = words
+            .iter()
+            .map(|word| number(word).map_or_else(|| word.clone(), String::into_bytes))
+            .collect();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        self.of(who).send(&crate::resp::encode(&words));
+    }
+
+    /// The line with the number of the connection in it that it names, if any.
+    fn numbered(&self, line: &str) -> String {
+        let named = self.numbers.iter().find(|(name, _)| line.ends_with(*name));
+        named.map_or_else(|| line.to_owned(), |(name, number)| line.replace(name, number))
+    }
+
+    fn reply(&mut self, who: &str) -> Vec<String> {
+        let got = self.of(who).reply();
+        if got == ["(closed)"] {
+            self.open.remove(who);
+        }
+        got
+    }
+
+    /// What comes before the echo of a word that no transcript says: a reply that none expected.
+    fn unread(&mut self) -> impl Iterator<Item = Vec<String>> {
+        self.open.values_mut().filter_map(|connection| {
+            let got = connection.ask(&[b"PING", b"end of the section"]);
+            (got.last().map(String::as_str) != Some("\"end of the section\"")).then_some(got)
+        })
+    }
 }
 
 fn matches(expected: &[String], got: &[String]) -> bool {
