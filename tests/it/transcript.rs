@@ -100,8 +100,8 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
             ">" | ">>" => {
                 let named = rest.replace("{sha}", &section.sha);
-                let words = words(&named);
-                let words = words.unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
+                let words =
+                    words(&named).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
                 let (typed, raw) = (rest.to_owned(), sign == ">>");
                 section.steps.push(Step::Send { line, who, typed, words, raw });
             }
@@ -113,7 +113,10 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
                     section.steps.push(Step::Expect { line, who, reply, differs });
                 }
             },
-            _ => panic!("{}: a line begins with one of --- resp script # > >> ! < @", place()),
+            _ => panic!(
+                "{}: a line begins with one of --- resp tollgate script # > >> ! < @",
+                place()
+            ),
         }
     }
     sections.retain(|section| !section.steps.is_empty());
@@ -179,11 +182,11 @@ impl Section {
     fn load(&mut self, line: usize, file: &str, transcript: &Path) {
         let text = fs::read(transcript.with_file_name(file)).expect("the script is there");
         self.sha = sha1_smol::Sha1::from(&text).hexdigest();
-        let (who, typed) = (String::new(), format!("script {file}"));
         let words = vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), text];
-        let (reply, differs) = (vec![format!("\"{}\"", self.sha)], None);
+        let reply = vec![format!("\"{}\"", self.sha)];
+        let (typed, who) = (format!("script {file}"), String::new());
         self.steps.push(Step::Send { line, who: who.clone(), typed, words, raw: false });
-        self.steps.push(Step::Expect { line, who, reply, differs });
+        self.steps.push(Step::Expect { line, who, reply, differs: None });
     }
 
     fn moves_the_clock(&self) -> bool {
