@@ -71,6 +71,7 @@ mod tally;
 mod throttle;
 mod transaction;
 mod tracking;
+mod twins;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
