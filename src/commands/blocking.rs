@@ -1,7 +1,7 @@
 //! The commands that wait for an element or a member: BLPOP, BLMOVE, BZPOPMIN and the like.
 //!
 //! Each reads here what it wishes for; `waiting.rs` does the rest, by the same functions with
-//! which the commands that do not wait take it.
+//! which the commands that do not wait take it. As from 7.2 on, scripts may give them, too.
 
 use super::call::Request;
 use super::list_ends::{self, TWO};
@@ -13,9 +13,8 @@ use crate::collection::{Direction, End};
 use crate::protocol::Error;
 
 const WAITS: Flags = Flags::WRITE.and(Flags::BLOCKING);
-const WAITS_ALONE: Flags = WAITS.and(Flags::NOSCRIPT);
-const WAITS_FAST: Flags = WAITS_ALONE.and(Flags::FAST);
-const STORES: Flags = WAITS_ALONE.and(Flags::DENYOOM);
+const WAITS_FAST: Flags = WAITS.and(Flags::FAST);
+const STORES: Flags = WAITS.and(Flags::DENYOOM);
 
 /// All arguments but the last, which is the time.
 const ALL_BUT_LAST: Keys = Keys::Range { first: 1, last: -2, step: 1 };
@@ -46,7 +45,7 @@ pub(super) const SPECS: &[Spec] = &[
         complexity: "O(n) in the keys",
         summary: "Take an element from the left end of a list, and wait for one.",
         handler: Handler::Blocking(|request| last(request, Wish::Element(End::Left))),
-        ..list("BLPOP", Arity::at_least(3), WAITS_ALONE)
+        ..list("BLPOP", Arity::at_least(3), WAITS)
     },
     Spec {
         since: "2.0.0",
@@ -54,7 +53,7 @@ pub(super) const SPECS: &[Spec] = &[
         complexity: "O(n) in the keys",
         summary: "Take an element from the right end of a list, and wait for one.",
         handler: Handler::Blocking(|request| last(request, Wish::Element(End::Right))),
-        ..list("BRPOP", Arity::at_least(3), WAITS_ALONE)
+        ..list("BRPOP", Arity::at_least(3), WAITS)
     },
     Spec {
         since: "2.2.0",

@@ -5,6 +5,7 @@
 
 use super::push::Push;
 use super::session::Session;
+use crate::lua::LogLevel;
 use crate::time::Duration;
 
 /// Facts of the process, for INFO and HELLO.
@@ -96,6 +97,8 @@ pub(crate) trait Host {
     fn push(&self, id: u64, push: Push) -> bool;
     /// Lets a connection look at what has come for it.
     fn wake(&self, id: u64);
+    /// A line that a script writes to the log.
+    fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.
     fn shutdown(&self);
     /// Every setting as it was at the start, by its path, such as `server.port`.

@@ -8,6 +8,7 @@ mod acl;
 mod baseline;
 mod blocking;
 mod call;
+mod caller;
 mod channels;
 mod client;
 mod client_kill;
@@ -24,6 +25,7 @@ mod details;
 mod element_scan;
 mod entry;
 mod expiry;
+mod functions;
 mod glob;
 mod group;
 mod hash_numbers;
@@ -53,6 +55,8 @@ mod pubsub;
 mod push;
 mod runtime;
 mod scan_options;
+mod script_run;
+mod scripting;
 mod server_commands;
 mod service;
 mod session;
@@ -69,6 +73,7 @@ mod throttle;
 mod transaction;
 mod waiting;
 mod tracking;
+mod twins;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
@@ -101,6 +106,7 @@ const FAMILIES: &[&[Spec]] = &[
     element_scan::SPECS,
     debug::SPECS,
     expiry::SPECS,
+    functions::SPECS,
     hash_numbers::SPECS,
     hashes::SPECS,
     increx::SPECS,
@@ -115,6 +121,7 @@ const FAMILIES: &[&[Spec]] = &[
     object::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,
+    scripting::SPECS,
     server_commands::SPECS,
     set::SPECS,
     set_algebra::SPECS,

@@ -22,6 +22,7 @@ use super::tracking::Tracking;
 use super::transaction::{self, Watch};
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Stats};
+use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
 
@@ -35,6 +36,8 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    scripts: Scripts,
+    libraries: Libraries,
     scripts_running: Slots,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
@@ -60,6 +63,8 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            scripts: Scripts::new(UnknownFlags::Accept),
+            libraries: Libraries::default(),
             scripts_running: Slots::default(),
             unwatched: Mutex::default(),
             channels,
@@ -150,6 +155,14 @@ impl Service {
 
     pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
         &self.unwatched
+    }
+
+    pub(super) fn scripts(&self) -> &Scripts {
+        &self.scripts
+    }
+
+    pub(super) fn libraries(&self) -> &Libraries {
+        &self.libraries
     }
 
     pub(super) fn running(&self) -> &Slots {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::pubsub::HeldBack;
 use super::push::Kind;
 use super::tracking::Tracker;
 use super::transaction::Transaction;
@@ -62,6 +63,8 @@ pub(crate) struct Session {
     pub(super) subscribed: [usize; Kind::ALL.len()],
     /// Something was left since pushes were last written: some that wait may be for it.
     pub(super) unsubscribed: bool,
+    /// While a script runs that may be taken back: what it publishes meanwhile.
+    pub(super) held_back: Option<HeldBack>,
     pub(super) tracking: Option<Arc<Tracker>>,
     /// CLIENT CACHING was the last command but for others of CLIENT.
     pub(super) caching: bool,
@@ -91,6 +94,7 @@ impl Session {
             transaction: Transaction::default(),
             subscribed: [0; Kind::ALL.len()],
             unsubscribed: false,
+            held_back: None,
             tracking: None,
             caching: false,
             wait: None,

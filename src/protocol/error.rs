@@ -132,6 +132,10 @@ pub(crate) enum Error {
         "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
     )]
     BusyFunction,
+    #[error("NOSCRIPT No matching script. Please use EVAL.")]
+    NoScript,
+    #[error("ERR Script killed by user with SCRIPT KILL...")]
+    ScriptKilled,
     #[error("NOTBUSY No scripts in execution right now.")]
     NotBusy,
     #[error(
@@ -334,6 +338,7 @@ mod tests {
             (Error::Busy, "BUSY"),
             (Error::BusyFunction, "BUSY"),
             (Error::NotBusy, "NOTBUSY"),
+            (Error::NoScript, "NOSCRIPT"),
             (Error::Unkillable, "UNKILLABLE"),
         ];
         let ordinary = [
@@ -358,6 +363,7 @@ mod tests {
             Error::DiscardWithoutMulti,
             Error::WatchInMulti,
             Error::NotInTransaction,
+            Error::ScriptKilled,
             Error::NoPassword,
             Error::ProtocolNotInteger,
             Error::DebugRefused,

@@ -114,7 +114,8 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
             "<" => match section.steps.last_mut() {
                 Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
                 _ => {
-                    let (reply, differs) = (vec![rest.to_owned()], differs.take());
+                    let reply = vec![rest.replace("{sha}", &section.sha)];
+                    let differs = differs.take();
                     section.steps.push(Step::Expect { line, who, reply, differs });
                 }
             },

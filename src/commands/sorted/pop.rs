@@ -1,5 +1,7 @@
 //! Members taken from an end of a sorted set and answered: ZPOPMIN, ZPOPMAX, ZMPOP.
 
+use std::ops::Range;
+
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, KeyList, Keys, Spec, keyed};
 use super::super::strings::WRITE;
@@ -33,13 +35,13 @@ pub(in super::super) const SPECS: &[Spec] = &[
     },
 ];
 
-/// Takes up to `count` members, ascending from the lowest or descending from the highest, and
-/// answers them as an array of this shape. False, and no answer, where there is no set.
+/// Takes up to `count` members, the lowest where ascending and else the highest, after `answer`
+/// has been shown them by their ranks. False, and no answer, where there is no set.
 fn pop(
     view: &mut View<'_>,
     key: KeyRef<'_>,
     (from, count): (Direction, usize),
-    answer: impl FnOnce(&SortedSet, std::ops::Range<usize>),
+    answer: impl FnOnce(&SortedSet, Range<usize>),
 ) -> Result<bool, Error> {
     let popped = view.change_existing::<SortedSet, _>(key, |set| {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -53,6 +55,7 @@ fn pop(
 }
 
 /// What ZPOPMIN and ZPOPMAX ask; a count that is not given is answered otherwise than one.
+#[derive(Clone, Copy)]
 struct Popping<'a> {
     key: KeyRef<'a>,
     from: Direction,
