@@ -73,7 +73,7 @@ fn rate_limit_redis_increment(
     reply: &mut Reply<'_>,
 ) -> Result<(), Declined> {
     let (key, window) = (scene.key()?, scene.number(0, 1)?);
-    if scene.left_ms(key) <= 0 {
+    if scene.left_ms(key)? <= 0 {
         scene.view.glance(key);
         scene.set(key, 1, window);
         reply.integers(&[1, window]);
