@@ -203,7 +203,8 @@ fn step(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Step> {
         "SADD k m",
     ];
     prop_oneof![
-        8 => (args, select(vec![Resp::V2, Resp::V3])).prop_map(|(args, resp)| Step::Ask(args, resp)),
+        8 => (args, select(vec![Resp::V2, Resp::V3]))
+            .prop_map(|(args, resp)| Step::Ask(args, resp)),
         2 => select(commands.map(str::to_owned).to_vec()).prop_map(Step::Command),
         3 => prop_oneof![0_u64..2_000_000, 0_u64..3_000].prop_map(Step::Wait),
     ]

@@ -2,7 +2,6 @@
 
 use super::scene::Scene;
 use super::{Declined, Twin};
-use crate::engine::Value;
 use crate::protocol::Reply;
 
 pub(super) const TWINS: &[Twin] = &[
@@ -139,14 +138,10 @@ fn fastify_incr(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), 
         None
     };
     scene.store(key, current, lives_ms)?;
-    let left = match lives_ms {
-        Some(lives_ms) => lives_ms,
-        None => {
-            scene.view.glance(key);
-            counter.left_ms
-        }
-    };
-    reply.integers(&[current, left]);
+    if lives_ms.is_none() {
+        scene.view.glance(key);
+    }
+    reply.integers(&[current, lives_ms.unwrap_or(counter.left_ms)]);
     Ok(())
 }
 
