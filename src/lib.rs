@@ -14,6 +14,8 @@ mod collection; // what else a key can hold: hashes, lists, sets, sorted sets
 #[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
+mod lua; // scripts: cache, sandbox, conversion
+#[cfg(feature = "server")]
 mod commands; // argv to reply: the table, the gate, the handlers
 
 // Edges: sockets, files, tasks, logs. May use tokio.

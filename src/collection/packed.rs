@@ -133,6 +133,10 @@ impl Packed {
     }
 
     fn splice(&mut self, range: Range<usize>, new: &[u8]) {
+        if range.len() == new.len() {
+            self.bytes[range].copy_from_slice(new);
+            return;
+        }
         let behind = range.end..self.bytes.len();
         let len = self.bytes.len() - range.len() + new.len();
         if len > self.bytes.len() {

@@ -116,7 +116,9 @@ impl Subject for Set {
 
 fn build<S: Subject>(changes: &[Change]) -> S {
     let mut subject = S::empty();
-    changes.iter().for_each(|change| subject.change(change));
+    for change in changes {
+        subject.change(change);
+    }
     subject
 }
 
@@ -141,13 +143,17 @@ fn comes_back<S: Subject>(before: &[Change], after: &[Change]) {
     let shown = subject.shown();
     assert!(subject.begin_undo());
     assert!(!subject.begin_undo());
-    after.iter().for_each(|change| subject.change(change));
+    for change in after {
+        subject.change(change);
+    }
     assert!(!subject.begin_undo());
     subject.roll_back();
     assert_eq!(subject.shown(), shown);
     // What was rolled back can be changed, and rolled back, again.
     assert!(subject.begin_undo());
-    after.iter().rev().for_each(|change| subject.change(change));
+    for change in after.iter().rev() {
+        subject.change(change);
+    }
     subject.roll_back();
     assert_eq!(subject.shown(), shown);
 }

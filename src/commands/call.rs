@@ -5,8 +5,10 @@
 //! A [`Worker`] belongs to one thread and answers whole batches: it reads the clock when a batch
 //! begins and ends, and again after a command that may take long.
 
+use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
+use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
 use super::runner::Runner;
@@ -18,11 +20,15 @@ use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
 use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
+use crate::lua::{Interpreter, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
 /// After so many requests of one batch the clock is read again.
 const CLOCK_EVERY: u32 = 256;
+
+/// What the scripts of one worker may take in memory.
+const SCRIPT_BYTES_MAX: usize = 256 << 20;
 
 /// A request with more words than this is timed by itself.
 pub(super) const WORDS_QUICK_MAX: usize = 1_000;
@@ -161,6 +167,7 @@ pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
     slot: Arc<Slot>,
+    interpreter: RefCell<Interpreter>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -179,7 +186,13 @@ impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
         let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
-        Self { service, tally, slot, clock, now, batch: Batch::default() }
+        let interpreter = RefCell::new(Interpreter::new(&Setup {
+            redis_version: REDIS_VERSION,
+            memory_max: SCRIPT_BYTES_MAX,
+            bare_codes: true,
+            kill: Arc::clone(slot.killed()),
+        }));
+        Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -332,6 +345,11 @@ impl Worker {
 
     pub(super) fn count_error(&self, error: &Error) {
         self.tally.error(error);
+    }
+
+    /// One script runs at a time, and none from within another.
+    pub(super) fn interpreter(&self) -> RefMut<'_, Interpreter> {
+        self.interpreter.borrow_mut()
     }
 
     /// Of the script that it runs.

@@ -58,6 +58,7 @@ const REPORTS: &[&str] =
     &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
 const SHARD_REPORTS: &[&str] =
     &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"];
+const KILLING: &[&str] = &["request_policy:all_shards", "response_policy:one_succeeded"];
 const SUMMED: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
 const LOOK: Access = &[&["RO"]];
@@ -104,11 +105,27 @@ const DETAILS: &[(&str, Detail)] = &[
         },
     ),
     ("del", Detail { access: DELETE, tips: SUMMED, ..PLAIN }),
+    ("eval", Detail { access: CHANGE, ..PLAIN }),
+    ("evalsha", Detail { access: CHANGE, ..PLAIN }),
     ("exists", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),
     ("expire", Detail { access: UPDATE, ..PLAIN }),
     ("expireat", Detail { access: UPDATE, ..PLAIN }),
+    ("fcall", Detail { access: CHANGE, ..PLAIN }),
     ("flushall", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
     ("flushdb", Detail { categories: &["keyspace", "dangerous"], tips: ALL_SHARDS, ..PLAIN }),
+    ("function|delete", Detail { flags: Flags::WRITE, tips: ALL_SHARDS, ..PLAIN }),
+    ("function|flush", Detail { flags: Flags::WRITE, tips: ALL_SHARDS, ..PLAIN }),
+    ("function|kill", Detail { flags: Flags::ALLOW_BUSY, tips: KILLING, ..PLAIN }),
+    ("function|list", Detail { tips: UNORDERED, ..PLAIN }),
+    (
+        "function|load",
+        Detail { flags: Flags::WRITE.and(Flags::DENYOOM), tips: ALL_SHARDS, ..PLAIN },
+    ),
+    (
+        "function|restore",
+        Detail { flags: Flags::WRITE.and(Flags::DENYOOM), tips: ALL_SHARDS, ..PLAIN },
+    ),
+    ("function|stats", Detail { flags: Flags::ALLOW_BUSY, tips: SHARD_REPORTS, ..PLAIN }),
     ("getdel", Detail { access: TAKE, ..PLAIN }),
     ("hdel", Detail { access: TAKE_OUT, ..PLAIN }),
     ("hexists", Detail { access: LOOK, ..PLAIN }),
@@ -195,6 +212,13 @@ const DETAILS: &[(&str, Detail)] = &[
     ("rpushx", Detail { access: LENGTHEN, ..PLAIN }),
     ("sadd", Detail { access: LENGTHEN, ..PLAIN }),
     ("scan", Detail { tips: &["nondeterministic_output", "request_policy:special"], ..PLAIN }),
+    (
+        "script|exists",
+        Detail { tips: &["request_policy:all_shards", "response_policy:agg_logical_and"], ..PLAIN },
+    ),
+    ("script|flush", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("script|kill", Detail { flags: Flags::ALLOW_BUSY, tips: KILLING, ..PLAIN }),
+    ("script|load", Detail { flags: Flags::STALE, tips: ALL_NODES, ..PLAIN }),
     ("scard", Detail { access: LOOK, ..PLAIN }),
     ("sdiff", Detail { tips: UNORDERED, ..PLAIN }),
     ("sdiffstore", Detail { access: STORE, ..PLAIN }),
@@ -289,7 +313,8 @@ pub(super) fn categories(entry: &Entry) -> impl Iterator<Item = &'static str> {
     CATEGORIES.into_iter().filter(move |category| {
         let told = match *category {
             "write" => flags.has(Flags::WRITE),
-            "read" => flags.has(Flags::READONLY),
+            // What a script reads, its commands say.
+            "read" => flags.has(Flags::READONLY) && family != Some("scripting"),
             "admin" | "dangerous" => flags.has(Flags::ADMIN),
             "blocking" => flags.has(Flags::BLOCKING),
             "pubsub" => flags.has(Flags::PUBSUB),

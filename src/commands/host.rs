@@ -5,6 +5,7 @@
 
 use super::push::Push;
 use super::session::Session;
+use crate::lua::LogLevel;
 use crate::time::Duration;
 
 /// Facts of the process, for INFO and HELLO.
@@ -94,6 +95,8 @@ pub(crate) trait Host {
     /// Puts a push into a connection's mailbox, and ends the connection where that is full.
     /// Returns whether the connection was there.
     fn push(&self, id: u64, push: Push) -> bool;
+    /// A line that a script writes to the log.
+    fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.
     fn shutdown(&self);
     /// Every setting as it was at the start, by its path, such as `server.port`.

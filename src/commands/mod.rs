@@ -7,6 +7,7 @@
 mod acl;
 mod baseline;
 mod call;
+mod caller;
 mod channels;
 mod client;
 mod client_kill;
@@ -23,6 +24,7 @@ mod details;
 mod element_scan;
 mod entry;
 mod expiry;
+mod functions;
 mod glob;
 mod group;
 mod hash_numbers;
@@ -52,6 +54,8 @@ mod pubsub;
 mod push;
 mod runtime;
 mod scan_options;
+mod script_run;
+mod scripting;
 mod server_commands;
 mod service;
 mod session;
@@ -67,6 +71,7 @@ mod tally;
 mod throttle;
 mod transaction;
 mod tracking;
+mod twins;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
@@ -97,6 +102,7 @@ const FAMILIES: &[&[Spec]] = &[
     element_scan::SPECS,
     debug::SPECS,
     expiry::SPECS,
+    functions::SPECS,
     hash_numbers::SPECS,
     hashes::SPECS,
     increx::SPECS,
@@ -111,6 +117,7 @@ const FAMILIES: &[&[Spec]] = &[
     object::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,
+    scripting::SPECS,
     server_commands::SPECS,
     set::SPECS,
     set_algebra::SPECS,

@@ -54,6 +54,13 @@ impl Count {
         }
     }
 
+    fn size(self) -> u64 {
+        match self {
+            Self::Different(count) => count as u64,
+            Self::Repeated(count) => count,
+        }
+    }
+
     fn choose<I>(self, elements: I, mut dice: impl FnMut() -> u64) -> Result<Vec<I::Item>, Error>
     where
         I: ExactSizeIterator + Clone,
@@ -110,50 +117,42 @@ fn srandmember(
 }
 
 /// What HRANDFIELD asks.
-enum RandomFields<'a> {
-    One(KeyRef<'a>),
-    Fields(KeyRef<'a>, Count),
-    WithValues(KeyRef<'a>, Count),
+struct RandomFields<'a> {
+    key: KeyRef<'a>,
+    count: Option<Count>,
+    with_values: bool,
 }
 
 fn hrandfield_plan<'a>(request: &Request<'a>) -> Result<RandomFields<'a>, Error> {
     /// Twice as many replies must be a number too.
     const PAIRS_MAX: u64 = i64::MAX as u64 / 2;
-    let key = request.keys[0];
-    let Some(count) = request.args.get(2) else { return Ok(RandomFields::One(key)) };
-    let count = Count::read(count)?;
-    match request.args.get(3) {
-        None => Ok(RandomFields::Fields(key, count)),
+    let count = request.args.get(2).map(Count::read).transpose()?;
+    let with_values = match request.args.get(3) {
+        None => false,
         Some(word) if request.args.len() > 4 || !word.eq_ignore_ascii_case(b"WITHVALUES") => {
-            Err(Error::Syntax)
+            return Err(Error::Syntax);
         }
-        Some(_) => match count {
-            Count::Different(count) if count as u64 > PAIRS_MAX => Err(out_of_range()),
-            Count::Repeated(count) if count > PAIRS_MAX => Err(out_of_range()),
-            Count::Different(_) | Count::Repeated(_) => Ok(RandomFields::WithValues(key, count)),
-        },
+        Some(_) => true,
+    };
+    if with_values && count.is_some_and(|count| count.size() > PAIRS_MAX) {
+        return Err(out_of_range());
     }
+    Ok(RandomFields { key: request.keys[0], count, with_values })
 }
 
 fn hrandfield(
     view: &mut View<'_>,
-    asked: RandomFields<'_>,
+    RandomFields { key, count, with_values }: RandomFields<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     let mut dice = view.dice();
-    let (RandomFields::One(key) | RandomFields::Fields(key, _) | RandomFields::WithValues(key, _)) =
-        asked;
     let hash = view.read_collection::<Hash>(key)?;
-    let (count, with_values) = match asked {
-        RandomFields::Fields(_, count) => (count, false),
-        RandomFields::WithValues(_, count) => (count, true),
-        RandomFields::One(_) => {
-            match hash.and_then(|hash| one(hash.iter(), &mut dice)) {
-                Some((field, _)) => reply.bulk(field),
-                None => reply.null(),
-            }
-            return Ok(());
+    let Some(count) = count else {
+        match hash.and_then(|hash| one(hash.iter(), &mut dice)) {
+            Some((field, _)) => reply.bulk(field),
+            None => reply.null(),
         }
+        return Ok(());
     };
     let fields = hash.map_or(Ok(Vec::new()), |hash| count.choose(hash.iter(), dice))?;
     let nested = with_values && reply.resp() == Resp::V3;

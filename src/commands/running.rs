@@ -94,6 +94,10 @@ impl Slot {
         }
     }
 
+    pub(super) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
     pub(super) fn count_declared(&self) {
         self.declared.fetch_add(1, Ordering::Relaxed);
     }

@@ -10,8 +10,8 @@ use super::baseline::Baseline;
 use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
-use super::running::{ScriptRuns, Slots};
 use super::push::Push;
+use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
@@ -20,6 +20,7 @@ use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
 use crate::engine::{Engine, KeyHasher, Stats};
+use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
 
@@ -33,6 +34,8 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    scripts: Scripts,
+    libraries: Libraries,
     scripts_running: Slots,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
@@ -53,6 +56,8 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            scripts: Scripts::new(UnknownFlags::Accept),
+            libraries: Libraries::default(),
             scripts_running: Slots::default(),
             unwatched: Mutex::default(),
             channels,
@@ -131,6 +136,14 @@ impl Service {
 
     pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
         &self.unwatched
+    }
+
+    pub(super) fn scripts(&self) -> &Scripts {
+        &self.scripts
+    }
+
+    pub(super) fn libraries(&self) -> &Libraries {
+        &self.libraries
     }
 
     pub(super) fn running(&self) -> &Slots {

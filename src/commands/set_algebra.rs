@@ -9,7 +9,7 @@ use super::sets::set;
 use super::spec::{Arity, Flags, KeyList, Keys, Spec, keyed};
 use super::strings::STORE;
 use crate::collection::{Member, Set, difference, intersection, union};
-use crate::engine::{KeyRef, View};
+use crate::engine::View;
 use crate::protocol::{Error, Reply, parse_i64};
 
 const READ_SLOW: Flags = Flags::READONLY.and(Flags::SLOW);
@@ -101,21 +101,13 @@ fn union_plan<'a>(request: &Request<'a>) -> Result<Combination<'a>, Error> {
     Ok((Combine::Union, request.all_keys()?))
 }
 
-/// Each key's set, or `None` where there is no key.
-fn sets<'v>(view: &'v mut View<'_>, keys: &[KeyRef<'_>]) -> Result<Vec<Option<&'v Set>>, Error> {
-    let values = view.read_all(keys).into_iter();
-    values
-        .map(|value| value.map(|value| value.as_collection().ok_or(Error::WrongType)).transpose())
-        .collect()
-}
-
 fn list(
     view: &mut View<'_>,
     (combine, keys): Combination<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     let seed = view.dice()();
-    let members = combine.members(&sets(view, &keys)?, seed);
+    let members = combine.members(&view.read_collections(&keys)?, seed);
     reply.set(members.len());
     for member in members {
         reply.bulk(member);
@@ -131,7 +123,7 @@ fn store(
     let seed = view.dice()();
     let (to, from) = (keys[0], &keys[1..]);
     let mut stored = Set::new(to.hash());
-    for member in combine.members(&sets(view, from)?, seed) {
+    for member in combine.members(&view.read_collections(from)?, seed) {
         stored.add(&member);
     }
     reply.integer(stored.len() as i64);
@@ -165,7 +157,7 @@ fn sintercard(
     (keys, limit): Counting<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
-    let sets: Option<Vec<&Set>> = sets(view, &keys)?.into_iter().collect();
+    let sets: Option<Vec<&Set>> = view.read_collections(&keys)?.into_iter().collect();
     let count = sets.map_or(0, |sets| intersection(&sets).take(limit).count());
     reply.integer(count as i64);
     Ok(())

@@ -142,14 +142,12 @@ fn smove(
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     // Both sets are looked at before either is changed.
-    let moves = match looked_at(view, from)? {
-        Some(set) => set.contains(member),
-        None => {
-            reply.integer(0);
-            return Ok(());
-        }
+    let Some(set) = view.look_at_collection::<Set>(from)? else {
+        reply.integer(0);
+        return Ok(());
     };
-    looked_at(view, to)?;
+    let moves = set.contains(member);
+    view.look_at_collection::<Set>(to)?;
     if moves && from.bytes() != to.bytes() {
         // Added first: where memory has no room for a new set, nothing is lost.
         view.change(to, |set: &mut Set| Ok(((), set.add(member))))?;
@@ -157,9 +155,4 @@ fn smove(
     }
     reply.integer(moves.into());
     Ok(())
-}
-
-fn looked_at<'v>(view: &'v mut View<'_>, key: KeyRef<'_>) -> Result<Option<&'v Set>, Error> {
-    let set = |value: &'v crate::engine::Value| value.as_collection().ok_or(Error::WrongType);
-    view.look(key).map(|found| set(found.value)).transpose()
 }

@@ -83,7 +83,7 @@ impl Entry {
             Value::Hash(hash) => hash.prefetch(),
             Value::List(list) => list.len() as u64,
             Value::Set(set) => set.prefetch(),
-            Value::SortedSet(set) => set.len() as u64,
+            Value::SortedSet(set) => set.prefetch(),
         }
     }
 

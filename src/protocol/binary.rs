@@ -1,9 +1,9 @@
 //! From text to a binary floating-point number, rounded once.
 //!
 //! The C library reads numbers for Redis, in decimal or in hexadecimal: to 64 bits for
-//! INCRBYFLOAT, to 53 for scores. An [`Unrounded`] holds what the text says to 127 bits, and one more bit
-//! that says whether anything lies below; [`Unrounded::round`] then makes the nearest number of a
-//! [`Format`], ties to even, as the processor would.
+//! INCRBYFLOAT, to 53 for scores. An [`Unrounded`] holds what the text says to 127 bits, and one
+//! more bit that says whether anything lies below; [`Unrounded::round`] then makes the nearest
+//! number of a [`Format`], ties to even, as the processor would.
 
 use num_bigint::BigUint;
 

@@ -158,7 +158,8 @@ mod tests {
         fn hexadecimal_parts_make_their_double(value in 0.0..f64::MAX) {
             let bits = value.to_bits();
             let (exponent, fraction) = (bits >> 52, bits & ((1 << 52) - 1));
-            let (whole, power) = if exponent == 0 { (0, -1_022) } else { (1, exponent as i64 - 1_023) };
+            let whole = u8::from(exponent > 0);
+            let power = exponent.max(1) as i64 - 1_023;
             let text = format!("0x{whole}.{fraction:013x}p{power}");
             prop_assert_eq!(parse_f64(text.as_bytes()), Some(value));
         }

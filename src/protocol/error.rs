@@ -130,6 +130,10 @@ pub(crate) enum Error {
         "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
     )]
     BusyFunction,
+    #[error("NOSCRIPT No matching script. Please use EVAL.")]
+    NoScript,
+    #[error("ERR Script killed by user with SCRIPT KILL...")]
+    ScriptKilled,
     #[error("NOTBUSY No scripts in execution right now.")]
     NotBusy,
     #[error(
@@ -332,6 +336,7 @@ mod tests {
             (Error::Busy, "BUSY"),
             (Error::BusyFunction, "BUSY"),
             (Error::NotBusy, "NOTBUSY"),
+            (Error::NoScript, "NOSCRIPT"),
             (Error::Unkillable, "UNKILLABLE"),
         ];
         let ordinary = [
@@ -356,6 +361,7 @@ mod tests {
             Error::DiscardWithoutMulti,
             Error::WatchInMulti,
             Error::NotInTransaction,
+            Error::ScriptKilled,
             Error::NoPassword,
             Error::ProtocolNotInteger,
             Error::DebugRefused,

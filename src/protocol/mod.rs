@@ -32,6 +32,7 @@ pub(crate) use args::Args;
 pub(crate) use double::{parse_bound, parse_f64};
 pub(crate) use error::Error;
 pub(crate) use extended::Extended;
+pub(crate) use float::FloatText;
 pub(crate) use number::{parse_i64, parse_u64};
 pub(crate) use owned::OwnedArgs;
 #[cfg(any(test, feature = "fuzzing"))]

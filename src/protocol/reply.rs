@@ -174,19 +174,49 @@ impl<'b> Reply<'b> {
         }
     }
 
+    /// A whole number beyond 64 bits, given as its text.
+    pub(crate) fn big_number(&mut self, text: impl AsRef<[u8]>) {
+        match self.resp {
+            Resp::V2 => {
+                let mut text = text.as_ref().to_vec();
+                one_line(&mut text);
+                self.bulk(text);
+            }
+            Resp::V3 => {
+                self.out.push(b'(');
+                self.line(text.as_ref());
+            }
+        }
+    }
+
     /// Text for people.
     pub(crate) fn verbatim(&mut self, text: impl AsRef<[u8]>) {
-        const FORMAT: &[u8] = b"txt:";
+        self.verbatim_as(b"txt", text);
+    }
+
+    /// Text for people, in a format named by three letters.
+    pub(crate) fn verbatim_as(&mut self, format: &[u8; 3], text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         match self.resp {
             Resp::V2 => self.bulk(text),
             Resp::V3 => {
-                self.header(b'=', FORMAT.len() + text.len());
-                self.out.extend_from_slice(FORMAT);
+                self.header(b'=', format.len() + 1 + text.len());
+                self.out.extend_from_slice(format);
+                self.out.push(b':');
                 self.out.extend_from_slice(text);
                 self.out.extend_from_slice(b"\r\n");
             }
         }
+    }
+
+    /// Bytes of the whole output so far.
+    pub(crate) fn written(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes back what was written after `mark`.
+    pub(crate) fn take_back(&mut self, mark: usize) {
+        self.out.truncate(mark);
     }
 
     #[inline]

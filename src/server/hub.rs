@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::mailbox::Full;
 use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::RateMeter;
 use crate::commands::{Crowd, Facts, Host, Peer, Push, Rates, Service};
+use crate::lua::LogLevel;
 use crate::telemetry::Events;
 use crate::time::{Clock, Duration};
 
@@ -378,6 +379,15 @@ impl Host for Hub {
             Err(full) => self.end_slow_listener(id, &peer, full),
         }
         true
+    }
+
+    fn log_of_script(&self, level: LogLevel, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        match level {
+            LogLevel::Debug | LogLevel::Verbose => debug!(%text, "a script says"),
+            LogLevel::Notice => info!(%text, "a script says"),
+            LogLevel::Warning => warn!(%text, "a script says"),
+        }
     }
 
     fn shutdown(&self) {

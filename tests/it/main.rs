@@ -15,6 +15,8 @@ mod keyspace;
 mod limiters;
 mod limits;
 mod log;
+mod lua_compat;
+mod lua_libraries;
 mod program;
 mod pushes;
 mod readme;

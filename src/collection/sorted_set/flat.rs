@@ -165,6 +165,10 @@ impl Flat {
         self.shrink();
     }
 
+    pub(super) fn prefetch(&self) -> u64 {
+        self.bytes.first().copied().map_or(0, u64::from)
+    }
+
     /// A quarter more than is needed, so that few additions move all.
     fn reserve(&mut self, more: usize) {
         let needed = self.bytes.len() + more;

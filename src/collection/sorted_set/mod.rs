@@ -33,10 +33,12 @@ pub(crate) enum Direction {
 #[derive(Clone, Debug)]
 pub(crate) struct SortedSet {
     form: Form,
-    /// Inverses of the latest changes: a member, and its score.
-    undo: Option<Vec<(Box<[u8]>, Option<f64>)>>,
+    undo: Option<Inverses>,
     seed: u64,
 }
+
+/// Inverses of the latest changes: a member, and its score.
+type Inverses = Vec<(Box<[u8]>, Option<f64>)>;
 
 #[derive(Clone, Debug)]
 enum Form {
@@ -236,6 +238,14 @@ impl SortedSet {
         malloc_bytes(size_of::<Self>()) + form
     }
 
+    /// Reads what the next request will; the result means nothing.
+    pub(crate) fn prefetch(&self) -> u64 {
+        match &self.form {
+            Form::Flat(flat) => flat.prefetch(),
+            Form::Indexed(indexed) => indexed.len() as u64,
+        }
+    }
+
     /// From here on every change can be taken back. False where that is so already.
     pub(crate) fn begin_undo(&mut self) -> bool {
         let begins = self.undo.is_none();
@@ -278,7 +288,7 @@ impl SortedSet {
     }
 }
 
-fn note(undo: &mut Option<Vec<(Box<[u8]>, Option<f64>)>>, member: &[u8], old: Option<f64>) {
+fn note(undo: &mut Option<Inverses>, member: &[u8], old: Option<f64>) {
     if let Some(undo) = undo {
         undo.push((member.into(), old));
     }

@@ -142,10 +142,14 @@ proptest! {
         after in proptest::collection::vec(step(), 0..500),
     ) {
         let (mut set, mut reference) = (SortedSet::new(7), Reference::default());
-        before.iter().for_each(|step| take(step, &mut set, &mut reference));
+        for step in &before {
+            take(step, &mut set, &mut reference);
+        }
         let original = reference.clone();
         prop_assert!(set.begin_undo() && !set.begin_undo());
-        after.iter().for_each(|step| take(step, &mut set, &mut reference));
+        for step in &after {
+            take(step, &mut set, &mut reference);
+        }
         check(&set, &reference);
         set.roll_back();
         check(&set, &original);
@@ -214,7 +218,7 @@ fn scan_misses_nobody_while_others_go_and_come() {
     let mut set = set_of(4_000);
     let (mut seen, mut cursor, mut round) = (std::collections::BTreeSet::new(), 0, 0);
     loop {
-        cursor = set.scan(cursor, 50, |member, _| drop(seen.insert(member.to_vec())));
+        cursor = set.scan(cursor, 50, |member, _| seen.extend([member.to_vec()]));
         if cursor == 0 {
             break;
         }

@@ -73,7 +73,7 @@ impl Terms {
         if old.is_some() { !self.nx } else { !self.xx }
     }
 
-    /// Whether it may move from one score to the other.
+    /// Whether it may be moved from one score to the other.
     fn let_move(self, old: f64, new: f64) -> bool {
         (!self.gt || new > old) && (!self.lt || new < old)
     }
@@ -114,7 +114,8 @@ fn zadd(
         for (score, member) in pairs {
             set.change(member, |old| {
                 let wanted = terms.admit(old)
-                    && old.is_none_or(|old| old != score && terms.let_move(old, score));
+                    && old != Some(score)
+                    && old.is_none_or(|old| terms.let_move(old, score));
                 if wanted {
                     *if old.is_some() { &mut moved } else { &mut added } += 1;
                 }

@@ -4,6 +4,8 @@
 //! does not matter; that is also the order in which Redis adds up scores. What is common is a
 //! list that gets shorter with each key; only the result is a sorted set.
 
+use std::convert::Infallible;
+
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::super::strings::STORE;
@@ -28,49 +30,66 @@ pub(in super::super) const SPECS: &[Spec] = &[
         since: "6.2.0",
         complexity: OTHERS,
         summary: "Return the members of the first key that no other has.",
-        handler: keyed!(|request| Inputs::read(request, 1, Takes::WithScores), answer_difference),
+        handler: keyed!(
+            |request| Inputs::read(request, 1, Takes::WithScores),
+            |view, inputs, reply| answer(view, &inputs, difference, reply)
+        ),
         ..sorted("ZDIFF", Arity::at_least(3), COUNTED, READ_SLOW)
     },
     Spec {
         since: "6.2.0",
         complexity: OTHERS,
         summary: "Store the members of the first key that no other has.",
-        handler: keyed!(|request| store_plan(request, Takes::Nothing), store_difference),
+        handler: keyed!(|request| store_plan(request, Takes::Nothing), |view, plan, reply| {
+            store(view, &plan, difference, reply)
+        }),
         ..sorted("ZDIFFSTORE", Arity::at_least(4), COUNTED_SECOND, STORE_SLOW)
     },
     Spec {
         since: "6.2.0",
         complexity: INTERSECTION,
         summary: "Return the members that all keys have.",
-        handler: keyed!(|request| Inputs::read(request, 1, Takes::Scores), answer_intersection),
+        handler: keyed!(
+            |request| Inputs::read(request, 1, Takes::Scores),
+            |view, inputs, reply| answer(view, &inputs, intersection, reply)
+        ),
         ..sorted("ZINTER", Arity::at_least(3), COUNTED, READ_SLOW)
     },
     Spec {
         since: "7.0.0",
         complexity: INTERSECTION,
         summary: "Count the members that all keys have.",
-        handler: keyed!(|request| Inputs::read(request, 1, Takes::Limit), zintercard),
+        handler: keyed!(|request| Inputs::read(request, 1, Takes::Limit), |view, inputs, reply| {
+            zintercard(view, &inputs, reply)
+        }),
         ..sorted("ZINTERCARD", Arity::at_least(3), COUNTED, READ_SLOW)
     },
     Spec {
         since: "2.0.0",
         complexity: INTERSECTION,
         summary: "Store the members that all keys have.",
-        handler: keyed!(|request| store_plan(request, Takes::Weights), store_intersection),
+        handler: keyed!(|request| store_plan(request, Takes::Weights), |view, plan, reply| {
+            store(view, &plan, intersection, reply)
+        }),
         ..sorted("ZINTERSTORE", Arity::at_least(4), COUNTED_SECOND, STORE_SLOW)
     },
     Spec {
         since: "6.2.0",
         complexity: OTHERS,
         summary: "Return the members that any of the keys has.",
-        handler: keyed!(|request| Inputs::read(request, 1, Takes::Scores), answer_union),
+        handler: keyed!(
+            |request| Inputs::read(request, 1, Takes::Scores),
+            |view, inputs, reply| answer(view, &inputs, union, reply)
+        ),
         ..sorted("ZUNION", Arity::at_least(3), COUNTED, READ_SLOW)
     },
     Spec {
         since: "2.0.0",
         complexity: OTHERS,
         summary: "Store the members that any of the keys has.",
-        handler: keyed!(|request| store_plan(request, Takes::Weights), store_union),
+        handler: keyed!(|request| store_plan(request, Takes::Weights), |view, plan, reply| {
+            store(view, &plan, union, reply)
+        }),
         ..sorted("ZUNIONSTORE", Arity::at_least(4), COUNTED_SECOND, STORE_SLOW)
     },
 ];
@@ -79,30 +98,6 @@ type Members = Vec<(Box<[u8]>, f64)>;
 
 /// Makes a set of the inputs into one that is empty yet.
 type Operation = fn(&mut View<'_>, &Inputs<'_>, SortedSet) -> Result<(SortedSet, bool), Error>;
-
-fn answer_union(
-    view: &mut View<'_>,
-    inputs: Inputs<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    answer(view, &inputs, union, reply)
-}
-
-fn answer_intersection(
-    view: &mut View<'_>,
-    inputs: Inputs<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    answer(view, &inputs, intersection, reply)
-}
-
-fn answer_difference(
-    view: &mut View<'_>,
-    inputs: Inputs<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    answer(view, &inputs, difference, reply)
-}
 
 fn answer(
     view: &mut View<'_>,
@@ -121,44 +116,24 @@ fn store_plan<'a>(request: &Request<'a>, takes: Takes) -> Result<(KeyRef<'a>, In
     Ok((request.keys[0], Inputs::read(request, 2, takes)?))
 }
 
-fn store_union(
-    view: &mut View<'_>,
-    plan: (KeyRef<'_>, Inputs<'_>),
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    store(view, plan, union, reply)
-}
-
-fn store_intersection(
-    view: &mut View<'_>,
-    plan: (KeyRef<'_>, Inputs<'_>),
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    store(view, plan, intersection, reply)
-}
-
-fn store_difference(
-    view: &mut View<'_>,
-    plan: (KeyRef<'_>, Inputs<'_>),
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    store(view, plan, difference, reply)
-}
-
 fn store(
     view: &mut View<'_>,
-    (to, inputs): (KeyRef<'_>, Inputs<'_>),
+    (to, inputs): &(KeyRef<'_>, Inputs<'_>),
     operation: Operation,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
-    let (set, _) = operation(view, &inputs, SortedSet::new(to.hash()))?;
+    let (set, _) = operation(view, inputs, SortedSet::new(to.hash()))?;
     reply.integer(set.len() as i64);
-    view.put_collection(to, set);
+    view.put_collection(*to, set);
     Ok(())
 }
 
-fn zintercard(view: &mut View<'_>, inputs: Inputs<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
-    let (members, options) = common(view, &inputs)?;
+fn zintercard(
+    view: &mut View<'_>,
+    inputs: &Inputs<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Error> {
+    let (members, options) = common(view, inputs)?;
     let counted = match options.limit {
         0 => members.len(),
         limit => members.len().min(limit),
@@ -190,7 +165,7 @@ fn union(
             let score = options.weighed(number, score);
             let Ok(_) = set.change(member, |old| {
                 let sum = old.map_or(score, |old| options.aggregate.of(old, score));
-                Ok::<_, std::convert::Infallible>(Some(sum))
+                Ok::<_, Infallible>(Some(sum))
             });
         });
     }

@@ -69,12 +69,9 @@ impl<'a> Inputs<'a> {
     /// before it.
     pub(super) fn read(request: &Request<'a>, at: usize, takes: Takes) -> Result<Self, Error> {
         let count = parse_i64(request.word(at)).ok_or(Error::NotInteger)?;
-        let name = || String::from_utf8_lossy(request.args.name()).to_lowercase();
         if count < 1 {
-            let text = match takes {
-                Takes::Limit => "numkeys should be greater than 0".to_owned(),
-                _ => format!("at least 1 input key is needed for '{}' command", name()),
-            };
+            let name = String::from_utf8_lossy(request.args.name()).to_lowercase();
+            let text = format!("at least 1 input key is needed for '{name}' command");
             return Err(Error::text(text));
         }
         let words = request.args.skip(at + 1);

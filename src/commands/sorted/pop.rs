@@ -1,5 +1,7 @@
 //! Members taken from an end of a sorted set and answered: ZPOPMIN, ZPOPMAX, ZMPOP.
 
+use std::ops::Range;
+
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, KeyList, Keys, Spec, keyed};
 use super::super::strings::WRITE;
@@ -14,7 +16,9 @@ pub(in super::super) const SPECS: &[Spec] = &[
         since: "7.0.0",
         complexity: "O(k + m log n) for k keys and m members popped",
         summary: "Pop members from the first sorted set that has any.",
-        handler: keyed!(zmpop_plan, zmpop),
+        handler: keyed!(|request| PoppingFirst::read(request, 1), |view, asked, reply| {
+            zmpop(view, &asked, reply)
+        }),
         ..sorted("ZMPOP", Arity::at_least(4), Keys::Counted { count: 1, first: None }, Flags::WRITE)
     },
     Spec {
@@ -33,13 +37,13 @@ pub(in super::super) const SPECS: &[Spec] = &[
     },
 ];
 
-/// Takes up to `count` members, ascending from the lowest or descending from the highest, and
-/// answers them as an array of this shape. False, and no answer, where there is no set.
+/// Takes up to `count` members, the lowest where ascending and else the highest, after `answer`
+/// has been shown them by their ranks. False, and no answer, where there is no set.
 pub(super) fn pop(
     view: &mut View<'_>,
     key: KeyRef<'_>,
     (from, count): (Direction, usize),
-    answer: impl FnOnce(&SortedSet, std::ops::Range<usize>),
+    answer: impl FnOnce(&SortedSet, Range<usize>),
 ) -> Result<bool, Error> {
     let popped = view.change_existing::<SortedSet, _>(key, |set| {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -53,6 +57,7 @@ pub(super) fn pop(
 }
 
 /// What ZPOPMIN and ZPOPMAX ask; a count that is not given is answered otherwise than one.
+#[derive(Clone, Copy)]
 struct Popping<'a> {
     key: KeyRef<'a>,
     from: Direction,
@@ -87,10 +92,6 @@ pub(super) struct PoppingFirst<'a> {
     pub(super) count: usize,
 }
 
-fn zmpop_plan<'a>(request: &Request<'a>) -> Result<PoppingFirst<'a>, Error> {
-    PoppingFirst::read(request, 1)
-}
-
 impl<'a> PoppingFirst<'a> {
     /// From the word on that counts the keys.
     pub(super) fn read(request: &Request<'a>, at: usize) -> Result<Self, Error> {
@@ -119,8 +120,12 @@ impl<'a> PoppingFirst<'a> {
     }
 }
 
-fn zmpop(view: &mut View<'_>, asked: PoppingFirst<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
-    if !pop_first(view, &asked, reply)? {
+fn zmpop(
+    view: &mut View<'_>,
+    asked: &PoppingFirst<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Error> {
+    if !pop_first(view, asked, reply)? {
         reply.null_array();
     }
     Ok(())

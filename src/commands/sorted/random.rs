@@ -3,7 +3,7 @@
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::{Shape, show, sorted};
-use crate::collection::{Direction, SortedSet};
+use crate::collection::{Direction, SortedSet, one_place, places as places_of};
 use crate::engine::{KeyRef, View};
 use crate::protocol::{Error, Reply, parse_i64};
 
@@ -19,6 +19,7 @@ pub(in super::super) const SPECS: &[Spec] = &[Spec {
 }];
 
 /// What a request asks for.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     key: KeyRef<'a>,
     /// Without it, one member and no array; negative where members may repeat.
@@ -54,12 +55,13 @@ fn zrandmember(view: &mut View<'_>, asked: Asked<'_>, reply: &mut Reply<'_>) -> 
             reply.array(0);
             return Ok(());
         }
-        (Some(members), None) => vec![place(members, view)],
+        (Some(members), None) => vec![one_place(members, &mut view.dice())],
         (Some(members), Some(count)) if count < 0 => {
-            (count..0).map(|_| place(members, view)).collect()
+            let mut dice = view.dice();
+            (count..0).map(|_| one_place(members, &mut dice)).collect()
         }
         (Some(members), Some(count)) => {
-            different_places(members, usize::try_from(count).unwrap_or(usize::MAX), view)
+            places_of(members, usize::try_from(count).unwrap_or(usize::MAX), &mut view.dice())
         }
     };
     let Some(set) = view.look(asked.key).and_then(|found| found.value.as_collection()) else {
@@ -72,7 +74,7 @@ fn zrandmember(view: &mut View<'_>, asked: Asked<'_>, reply: &mut Reply<'_>) -> 
 fn answer(set: &SortedSet, places: &[usize], asked: &Asked<'_>, reply: &mut Reply<'_>) {
     let shape = Shape::of(asked.with_scores, reply);
     if places.len() == set.len() && asked.count.is_some_and(|count| count >= 0) {
-        return show(set, 0..set.len(), Direction::Ascending, shape, reply);
+        return show(set, 0..set.len(), Direction::Descending, shape, reply);
     }
     if asked.count.is_some() {
         shape.head(places.len(), reply);
@@ -82,20 +84,4 @@ fn answer(set: &SortedSet, places: &[usize], asked: &Asked<'_>, reply: &mut Repl
             shape.member(member, score, reply);
         });
     }
-}
-
-fn place(members: usize, view: &View<'_>) -> usize {
-    (view.dice()() % members as u64) as usize
-}
-
-/// Up to `count` different places, each choice as likely as another: Floyd's method.
-fn different_places(members: usize, count: usize, view: &View<'_>) -> Vec<usize> {
-    let count = count.min(members);
-    let mut places = std::collections::BTreeSet::new();
-    for last in members - count..members {
-        if !places.insert(place(last + 1, view)) {
-            places.insert(last);
-        }
-    }
-    places.into_iter().collect()
 }

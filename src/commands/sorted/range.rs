@@ -3,19 +3,22 @@
 //! All of them are one command with the same words. The older ones say by their name what is
 //! counted and in which direction, and then take no word for it.
 
+use std::ops::Range;
+
 use super::super::call::Request;
 use super::super::spec::{Arity, Flags, Handler, Keys, Spec, keyed};
 use super::super::strings::STORE;
 use super::bounds::{By, Limit, Span};
 use super::{Shape, show, sorted};
-use crate::collection::{Direction, SortedSet};
+use crate::collection::{
+    Direction::{self, Ascending, Descending},
+    SortedSet,
+};
 use crate::engine::{KeyRef, View};
 use crate::protocol::{Error, Reply, parse_i64};
 
 /// The destination and the source.
 const TWO: Keys = Keys::Range { first: 1, last: 2, step: 1 };
-
-use Direction::{Ascending, Descending};
 
 pub(in super::super) const SPECS: &[Spec] = &[
     range("ZRANGE", "1.2.0", "Return the members in a range.", {
@@ -37,7 +40,7 @@ pub(in super::super) const SPECS: &[Spec] = &[
         "ZREVRANGEBYSCORE",
         "2.2.0",
         "Return the members of a range of scores, highest first.",
-        { keyed!(|request| Asked::read(request, Form::of(By::Score, Descending)), answer) },
+        keyed!(|request| Asked::read(request, Form::of(By::Score, Descending)), answer),
     ),
     Spec {
         since: "6.2.0",
@@ -86,6 +89,7 @@ impl Form {
 }
 
 /// What a request asks for.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     /// Where the set stands.
     key: KeyRef<'a>,
@@ -139,7 +143,7 @@ impl<'a> Asked<'a> {
         Ok(Self { key, span, direction, limit, with_scores })
     }
 
-    fn ranks(&self, set: &SortedSet) -> std::ops::Range<usize> {
+    fn ranks(&self, set: &SortedSet) -> Range<usize> {
         self.limit.of(self.span.ranks(set, self.direction), self.direction)
     }
 }

@@ -113,6 +113,7 @@ fn zmscore(
 }
 
 /// What ZRANK asks.
+#[derive(Clone, Copy)]
 struct Rank<'a> {
     key: KeyRef<'a>,
     member: &'a [u8],

@@ -1,7 +1,6 @@
 //! Members taken out of a sorted set: ZREM, and ZREMRANGEBY- rank, score and lex.
 
-use super::super::call::Request;
-use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
+use super::super::spec::{Arity, Flags, Handler, Keys, Spec, keyed};
 use super::super::strings::WRITE;
 use super::bounds::{By, Span};
 use super::read::{members_plan, span_plan};
@@ -33,7 +32,7 @@ const fn range(
     name: &'static str,
     since: &'static str,
     summary: &'static str,
-    handler: super::super::spec::Handler,
+    handler: Handler,
 ) -> Spec {
     Spec {
         since,

@@ -1,0 +1,260 @@
+//! Lua itself: one state a worker, in which that worker's scripts run one after another.
+//!
+//! A script's text is compiled once and called again by its SHA-1. A client that sends the whole
+//! text each time pays for comparing it, not for hashing and compiling it.
+//!
+//! Invariant: nothing of one run is seen by the next, except what a library keeps for itself.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Error as LuaError, Function, Lua, LuaOptions, MultiValue, Table, Value};
+use mlua::{StdLib, Variadic};
+
+use super::EXTENSIONS;
+use super::api::natives;
+use super::call::{Call, Failure, Invocation};
+use super::failure::{Caught, PRELUDE, Thrown};
+use super::run::{Kind, Run, Stop, lend};
+use super::scripts::{Origin, Script, Scripts};
+use super::sha::Sha;
+use super::shelf::CompiledLibraries;
+use super::to_reply::Writer;
+use crate::protocol::{Args, Error, Reply};
+
+/// Compiled scripts of one worker; beyond that all are forgotten and compiled when next run.
+const COMPILED_MAX: usize = 1_024;
+
+/// Whole texts that are known again without hashing.
+const TEXTS_MAX: usize = 256;
+
+/// Words of a run that go over Lua's stack; more go as tables.
+const STACK_WORDS_MAX: usize = 250;
+
+/// What an interpreter is made with.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Version of Redis that scripts are told.
+    pub(crate) redis_version: &'static str,
+    /// Bytes that the state of one worker may take.
+    pub(crate) memory_max: usize,
+    /// Whether `error_reply` leaves a code that stands alone without `ERR`.
+    pub(crate) bare_codes: bool,
+    /// Ends the running script soon after it is set. Who sets it takes it back.
+    pub(crate) kill: Arc<AtomicBool>,
+}
+
+/// Runs scripts and functions on one thread.
+#[derive(Debug)]
+pub(crate) struct Interpreter {
+    pub(super) lua: Lua,
+    pub(super) run: Rc<Run>,
+    pub(super) entry: Entry,
+    compiled: HashMap<Sha, Function>,
+    texts: HashMap<u64, Arc<Script>>,
+    generation: u64,
+    pub(super) libraries: CompiledLibraries,
+}
+
+/// The prelude's ways in.
+#[derive(Debug)]
+pub(super) struct Entry {
+    run: Function,
+    pub(super) call_function: Function,
+    pub(super) load_library: Function,
+    pub(super) library_environment: Table,
+}
+
+impl Interpreter {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        Self::made(setup).expect("an empty state takes its own prelude")
+    }
+
+    fn made(setup: &Setup) -> mlua::Result<Self> {
+        let libs = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libs, LuaOptions::new())?;
+        let kill = Arc::clone(&setup.kill);
+        let run = Rc::new(Run::new(setup.memory_max, setup.bare_codes, kill));
+        lua.set_app_data(Rc::clone(&run));
+        let extensions = lua.create_table()?;
+        for (name, install) in EXTENSIONS {
+            extensions.raw_set(*name, install(&lua)?)?;
+        }
+        let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
+        let natives = natives(&lua, &run)?;
+        let version = version_number(setup.redis_version);
+        let entry: Table = prelude.call((natives, extensions, setup.redis_version, version))?;
+        let entry = Entry {
+            run: entry.raw_get("run")?,
+            call_function: entry.raw_get("call_function")?,
+            load_library: entry.raw_get("load_library")?,
+            library_environment: entry.raw_get("library_environment")?,
+        };
+        run.watch(&lua)?;
+        let (compiled, texts) = (HashMap::new(), HashMap::new());
+        let libraries = CompiledLibraries::default();
+        Ok(Self { lua, run, entry, compiled, texts, generation: 0, libraries })
+    }
+
+    /// The script of that text, which is read, compiled and kept if it is new.
+    pub(crate) fn load(
+        &mut self,
+        scripts: &Scripts,
+        text: &[u8],
+        origin: Origin,
+    ) -> Result<Arc<Script>, Error> {
+        self.follow(scripts);
+        let hash = foldhash_of(text);
+        if origin == Origin::Eval
+            && let Some(script) = self.texts.get(&hash).filter(|script| script.text() == text)
+        {
+            return Ok(Arc::clone(script));
+        }
+        let sha = Sha::of(text);
+        let script = match scripts.find(&sha) {
+            Some(script) if origin == Origin::Eval => script,
+            _ => {
+                let script = scripts.read(text, sha)?;
+                self.compile(&script)?;
+                scripts.keep(script, origin)?
+            }
+        };
+        if self.texts.len() >= TEXTS_MAX {
+            self.texts.clear();
+        }
+        self.texts.insert(hash, Arc::clone(&script));
+        Ok(script)
+    }
+
+    /// Runs a script and writes the one reply that it leaves.
+    pub(crate) fn run(
+        &mut self,
+        (scripts, script): (&Scripts, &Script),
+        invocation: Invocation<'_>,
+        call: &mut dyn Call,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        self.follow(scripts);
+        let function = self.compile(script)?;
+        scripts.note_run(script);
+        self.run.begin(Kind::Script, invocation.seed);
+        let left = lend(call, || self.enter(&self.entry.run, &function, invocation));
+        self.conclude(left, || script.sha().hex(), reply)
+    }
+
+    /// Bytes that Lua holds.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.lua.used_memory()
+    }
+
+    fn follow(&mut self, scripts: &Scripts) {
+        if self.generation != scripts.generation() {
+            self.generation = scripts.generation();
+            self.compiled.clear();
+            self.texts.clear();
+        }
+    }
+
+    fn compile(&mut self, script: &Script) -> Result<Function, Error> {
+        if let Some(function) = self.compiled.get(script.sha()) {
+            return Ok(function.clone());
+        }
+        let chunk = self.lua.load(script.code()).set_name("@user_script");
+        let function = chunk.set_mode(ChunkMode::Text).into_function().map_err(|error| {
+            let text = compile_text(&error);
+            Error::text(format!("Error compiling script (new function): {text}"))
+        })?;
+        if self.compiled.len() >= COMPILED_MAX {
+            self.compiled.clear();
+        }
+        self.compiled.insert(*script.sha(), function.clone());
+        Ok(function)
+    }
+
+    /// Calls Lua with the words of a run.
+    pub(super) fn enter(
+        &self,
+        entry: &Function,
+        function: &Function,
+        invocation: Invocation<'_>,
+    ) -> mlua::Result<MultiValue> {
+        let Invocation { keys, args, .. } = invocation;
+        let words: Option<Variadic<&str>> = (keys.len() + args.len() <= STACK_WORDS_MAX)
+            .then(|| keys.iter().chain(args.iter()).map(|word| str::from_utf8(word).ok()))
+            .and_then(Iterator::collect);
+        match words {
+            Some(words) => entry.call((function, keys.len(), words)),
+            None => entry.call((function, -1, self.sequence(keys)?, self.sequence(args)?)),
+        }
+    }
+
+    fn sequence(&self, words: Args<'_>) -> mlua::Result<Table> {
+        let table = self.lua.create_table_with_capacity(words.len(), 0)?;
+        for word in words.iter() {
+            table.raw_push(self.lua.create_string(word)?)?;
+        }
+        Ok(table)
+    }
+
+    /// Makes the reply of what a run has left.
+    pub(super) fn conclude(
+        &self,
+        left: mlua::Result<MultiValue>,
+        name: impl FnOnce() -> String,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Failure> {
+        let values = left.unwrap_or_else(|error| {
+            MultiValue::from_vec(vec![Value::Integer(0), Value::Error(Box::new(error))])
+        });
+        self.run.end(&self.lua).expect("the state's bound and hook are ours to set");
+        let values = values.into_vec();
+        let (status, values) = values.split_first().expect("the prelude says how it ended");
+        let failed = matches!(status, Value::Integer(0));
+        match self.run.stop.get() {
+            Stop::Abandoned => return Err(Failure::Abandoned),
+            Stop::No if !failed => {}
+            Stop::No | Stop::Killed | Stop::LoadedTooLong => {
+                let late = || Caught::late(values.first().unwrap_or(&Value::Nil));
+                let caught = self.run.caught.borrow_mut().take().unwrap_or_else(late);
+                return Err(caught.reply(&name()).into());
+            }
+        }
+        let start = reply.written();
+        let resp = self.run.resp.get();
+        let mut writer = Writer { reply, resp, start };
+        let written = match status {
+            Value::Integer(2) => writer.array(values),
+            _ => writer.top(values.first().unwrap_or(&Value::Nil)),
+        };
+        written.map_err(|error| {
+            reply.take_back(start);
+            error.into()
+        })
+    }
+}
+
+/// What Lua says of a text that it cannot compile.
+pub(super) fn compile_text(error: &LuaError) -> String {
+    match error {
+        LuaError::SyntaxError { message, .. } => message.clone(),
+        other => String::from_utf8_lossy(&Thrown::of(other).text).into_owned(),
+    }
+}
+
+/// `7.2.4` as 0x070204.
+fn version_number(version: &str) -> i64 {
+    version
+        .split('.')
+        .filter_map(|part| part.parse::<i64>().ok())
+        .fold(0, |all, part| all << 8 | part)
+}
+
+/// Tells texts apart quickly. No secret is needed: who finds two of one hash makes the worker
+/// hash and look up as for any text it does not know.
+fn foldhash_of(text: &[u8]) -> u64 {
+    use std::hash::BuildHasher;
+    foldhash::fast::FixedState::with_seed(0).hash_one(text)
+}

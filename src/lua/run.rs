@@ -1,0 +1,208 @@
+//! The state of one worker's run, as the functions that scripts call see it.
+//!
+//! Functions of the server outlive any run, and the transaction that a run works in does not. So
+//! a run lends its [`Call`] through a slot of the thread, for just as long as it lasts.
+//!
+//! Lua's memory is bounded only while Lua itself works: under a bound, each touch of the state
+//! by mlua would be a protected call of its own, which costs more than a short script does.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use mlua::{HookTriggers, Lua, VmState};
+
+use super::call::{Abandon, Call, LogLevel};
+use super::failure::{Caught, Thrown};
+use super::random::Random;
+use super::register::Registered;
+use crate::protocol::{Args, OwnedArgs, Resp};
+
+/// Between two looks at the kill flag: a millisecond or so of a busy script.
+const HOOK_INSTRUCTIONS: u32 = 100_000;
+
+/// Looks at the clockless budget of a library that is being loaded; half a second or so.
+const LOADING_LOOKS_MAX: u32 = 600;
+
+scoped_tls_hkt::scoped_thread_local!(static mut CALL: for<'a> &'a mut (dyn Call + 'a));
+
+/// Runs `f` while scripts of this thread reach the server by `call`.
+pub(super) fn lend<R>(call: &mut dyn Call, f: impl FnOnce() -> R) -> R {
+    CALL.set(call, f)
+}
+
+/// Why a run must end.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Stop {
+    #[default]
+    No,
+    Abandoned,
+    Killed,
+    LoadedTooLong,
+}
+
+/// What the current run is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Kind {
+    #[default]
+    Script,
+    Function,
+    Loading,
+}
+
+/// Shared by all functions of one interpreter.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) kind: Cell<Kind>,
+    /// The protocol that the script asked for.
+    pub(super) resp: Cell<Resp>,
+    pub(super) random: RefCell<Random>,
+    pub(super) stop: Cell<Stop>,
+    /// What ended the run, noticed where it happened.
+    pub(super) caught: RefCell<Option<Caught>>,
+    /// The functions that the library being loaded has registered.
+    pub(super) registered: RefCell<Vec<Registered>>,
+    pub(super) bare_codes: bool,
+    memory_max: usize,
+    kill: Arc<AtomicBool>,
+    looks: Cell<u32>,
+    words: RefCell<OwnedArgs>,
+    reply: RefCell<Vec<u8>>,
+}
+
+impl Run {
+    pub(super) fn new(memory_max: usize, bare_codes: bool, kill: Arc<AtomicBool>) -> Self {
+        Self {
+            kind: Cell::default(),
+            resp: Cell::default(),
+            random: RefCell::new(Random::seeded(0)),
+            stop: Cell::default(),
+            caught: RefCell::default(),
+            registered: RefCell::default(),
+            bare_codes,
+            memory_max,
+            kill,
+            looks: Cell::default(),
+            words: RefCell::default(),
+            reply: RefCell::default(),
+        }
+    }
+
+    /// Forgets the run before.
+    pub(super) fn begin(&self, kind: Kind, seed: u32) {
+        self.kind.set(kind);
+        self.resp.set(Resp::V2);
+        *self.random.borrow_mut() = Random::seeded(seed);
+        self.stop.set(Stop::No);
+        self.looks.set(0);
+        *self.caught.borrow_mut() = None;
+    }
+
+    /// Lua may take so much from here on.
+    pub(super) fn bound_memory(&self, lua: &Lua) -> mlua::Result<()> {
+        lua.set_memory_limit(self.memory_max).map(|_| ())
+    }
+
+    pub(super) fn free_memory(lua: &Lua) -> mlua::Result<()> {
+        lua.set_memory_limit(0).map(|_| ())
+    }
+
+    /// Collects what a greedy run has left; Lua 5.1 does not collect when it runs out.
+    pub(super) fn end(&self, lua: &Lua) -> mlua::Result<()> {
+        Self::free_memory(lua)?;
+        if self.stop.get() != Stop::No {
+            self.watch(lua)?;
+        }
+        if lua.used_memory() > self.memory_max / 2 {
+            lua.gc_collect()?;
+        }
+        Ok(())
+    }
+
+    /// Carries out the command whose words `fill` writes, and reads the reply by `read`.
+    pub(super) fn call<R>(
+        &self,
+        lua: &Lua,
+        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        read: impl FnOnce(&[u8]) -> mlua::Result<R>,
+    ) -> mlua::Result<Result<R, &'static str>> {
+        if self.stop.get() != Stop::No {
+            return Err(Thrown::stopped(self).into());
+        }
+        let mut words = self.words.borrow_mut();
+        words.clear();
+        if let Err(text) = fill(&mut words) {
+            return Ok(Err(text));
+        }
+        let mut reply = self.reply.borrow_mut();
+        reply.clear();
+        let lent =
+            |call: &mut (dyn Call + '_)| call.call(words.as_args(), self.resp.get(), &mut reply);
+        if let Err(Abandon) = CALL.with(lent) {
+            return Err(self.stop_now(lua, Stop::Abandoned));
+        }
+        let value = read(&reply).map(Ok);
+        if reply.capacity() > SCRATCH_BYTES_MAX {
+            *reply = Vec::new();
+        }
+        if words.heap_bytes() > SCRATCH_BYTES_MAX {
+            *words = OwnedArgs::default();
+        }
+        value
+    }
+
+    pub(super) fn allows(
+        &self,
+        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+    ) -> Result<Option<bool>, &'static str> {
+        let mut words = self.words.borrow_mut();
+        words.clear();
+        fill(&mut words)?;
+        let words: Args<'_> = words.as_args();
+        Ok(CALL.with(|call| call.allows(words)))
+    }
+
+    /// Also while a library is loaded, which lends nothing: then the line goes nowhere.
+    pub(super) fn log(level: LogLevel, text: &[u8]) {
+        if CALL.is_set() {
+            CALL.with(|call| call.log(level, text));
+        }
+    }
+
+    /// Looks at the kill flag from time to time, in coroutines too.
+    pub(super) fn watch(&self, lua: &Lua) -> mlua::Result<()> {
+        let triggers = HookTriggers::new().every_nth_instruction(HOOK_INSTRUCTIONS);
+        lua.set_global_hook(triggers, |lua, _| {
+            let run = lua.app_data_ref::<std::rc::Rc<Run>>();
+            let run = run.expect("the interpreter has put it there");
+            run.look(lua)
+        })
+    }
+
+    fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
+        let looks = self.looks.get() + 1;
+        self.looks.set(looks);
+        let stop = match self.stop.get() {
+            Stop::No if self.kill.load(Relaxed) => Stop::Killed,
+            Stop::No if self.kind.get() == Kind::Loading && looks > LOADING_LOOKS_MAX => {
+                Stop::LoadedTooLong
+            }
+            other => other,
+        };
+        if stop == Stop::No { Ok(VmState::Continue) } else { Err(self.stop_now(lua, stop)) }
+    }
+
+    /// Ends the run: from here on each instruction raises anew, so that no `pcall` holds it.
+    fn stop_now(&self, lua: &Lua, stop: Stop) -> mlua::Error {
+        self.stop.set(stop);
+        let triggers = HookTriggers::new().every_nth_instruction(1);
+        let armed = lua.set_global_hook(triggers, |lua, _| {
+            let run = lua.app_data_ref::<std::rc::Rc<Run>>();
+            Err(Thrown::stopped(&run.expect("the interpreter has put it there")).into())
+        });
+        armed.err().unwrap_or_else(|| Thrown::stopped(self).into())
+    }
+}
+
+/// Buffers of a run that grew beyond this are not kept for the next.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
