@@ -83,7 +83,8 @@ impl<'r> Reader<'_, 'r> {
             self.rest = rest;
             return self.lua.create_sequence_from(plain).map(Value::Table);
         }
-        let table = self.lua.create_table_with_capacity(length.min(CAPACITY_MAX), 0)?;
+        // Of a table with holes, `#` depends on how it grew: Redis lets it grow.
+        let table = self.lua.create_table()?;
         for place in 1..=length {
             match self.value(depth + 1)? {
                 Value::Nil => {}

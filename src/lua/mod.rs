@@ -21,6 +21,8 @@ mod scripts;
 mod sha;
 mod shebang;
 mod shelf;
+#[cfg(test)]
+mod tests;
 mod to_reply;
 mod words;
 
