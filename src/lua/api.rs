@@ -12,7 +12,7 @@ use super::failure::{Caught, Thrown};
 use super::from_reply::read_reply;
 use super::random::Random;
 use super::register::Registered;
-use super::run::Run;
+use super::run::{Run, Stop};
 use super::sha::Sha;
 use super::words::{as_number, as_text, fill};
 
@@ -240,6 +240,9 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     let armed = Rc::clone(run);
     table.raw_set("arm", lua.create_function(move |lua, ()| armed.bound_memory(lua))?)?;
     table.raw_set("lift", lua.create_function(|lua, ()| Run::free_memory(lua))?)?;
+    let stopping = Rc::clone(run);
+    let is_stopping = lua.create_function(move |_, ()| Ok(stopping.stop.get() != Stop::No))?;
+    table.raw_set("is_stopping", is_stopping)?;
     let registering = Rc::clone(run);
     let register = lua.create_function(move |_, args: MultiValue| {
         let function = Registered::read(&args)?;

@@ -64,9 +64,12 @@ local function settle(name, ok, ...)
     return native.fail((gsub(err, "'%?'", "'" .. name .. "'", 1)))
 end
 
+-- Nothing is caught any more of a run that is to end.
 local function after_pcall(ok, ...)
     if ok then
         return true, ...
+    elseif native.is_stopping() then
+        return raw_error((...), 0)
     end
     return false, plain((...))
 end
@@ -74,6 +77,8 @@ end
 local function after_resume(ok, ...)
     if ok then
         return true, ...
+    elseif native.is_stopping() then
+        return raw_error((...), 0)
     end
     return false, thrown((...))
 end
@@ -158,6 +163,11 @@ function globals.xpcall(...)
         return settle("xpcall", raw_pcall(raw_xpcall, ...))
     end
     return raw_xpcall(f, function(err)
+        -- While Lua handles an error of its hook it calls the hook no more, so a handler that
+        -- does not end could not be ended either.
+        if native.is_stopping() then
+            return err
+        end
         return handler(thrown(err))
     end)
 end
