@@ -95,7 +95,7 @@ impl Interpreter {
             load_library: entry.raw_get("load_library")?,
             library_environment: entry.raw_get("library_environment")?,
         };
-        run.watch(&lua)?;
+        Run::watch(&lua)?;
         let (compiled, texts) = (HashMap::default(), HashMap::default());
         let libraries = CompiledLibraries::default();
         Ok(Self { lua, run, entry, compiled, texts, generation: 0, libraries })

@@ -38,5 +38,8 @@ pub(crate) use shelf::dump_libraries;
 
 use mlua::{Lua, Table};
 
+/// Makes the table of a library.
+type Install = fn(&Lua) -> mlua::Result<Table>;
+
 /// Libraries of our own beside Lua's, by the name under which scripts find them.
-const EXTENSIONS: &[(&str, fn(&Lua) -> mlua::Result<Table>)] = &[];
+const EXTENSIONS: &[(&str, Install)] = &[];

@@ -116,7 +116,7 @@ impl Writer<'_, '_> {
         } else if let Some(text) = string_field(table, "big_number") {
             self.reply.big_number(text);
         } else if let Some((format, text)) = verbatim(table) {
-            self.reply.verbatim_as(&format, text);
+            self.reply.verbatim_as(format, text);
         } else {
             let mut length = 0;
             while !matches!(raw(table, length + 1), Value::Nil) {

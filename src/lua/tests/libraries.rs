@@ -9,68 +9,67 @@ fn library(name: &str, code: &str) -> String {
     format!("#!lua name={name}\n{code}")
 }
 
+/// Codes that do not load, and why; in what they register without `ERR` and all before it.
+const WRONG: &[(&str, &str)] = &[
+    ("return 1", "ERR No functions registered"),
+    ("syntax error", "ERR Error compiling function: user_function:2: '=' expected near 'error'"),
+    ("redis.register_function()", "wrong number of arguments to redis.register_function"),
+    (
+        "redis.register_function('x')",
+        "calling redis.register_function with a single argument is only applicable to Lua \
+         table (representing named arguments).",
+    ),
+    (
+        "redis.register_function('x', 1)",
+        "second argument to redis.register_function must be a function",
+    ),
+    (
+        "redis.register_function('x-y', function() end)",
+        "Library names can only contain letters, numbers, or underscores(_) and must be at \
+         least one character long",
+    ),
+    (
+        "local f = function() end redis.register_function('x', f) \
+         redis.register_function('X', f)",
+        "Function already exists in the library",
+    ),
+    (
+        "redis.register_function({function_name='x'})",
+        "redis.register_function must get a callback argument",
+    ),
+    (
+        "redis.register_function({callback=function() end})",
+        "redis.register_function must get a function name argument",
+    ),
+    (
+        "redis.register_function({function_name='x', callback=1})",
+        "callback argument given to redis.register_function must be a function",
+    ),
+    (
+        "redis.register_function({function_name='x', callback=function() end, foo=1})",
+        "unknown argument given to redis.register_function",
+    ),
+    (
+        "redis.register_function({function_name='x', callback=function() end, flags=1})",
+        "flags argument to redis.register_function must be a table representing function \
+         flags",
+    ),
+    (
+        "redis.register_function({function_name='x', callback=function() end, flags={'y'}})",
+        "unknown flag given",
+    ),
+    ("x = 1", "user_function:2: Attempt to modify a readonly table"),
+    ("redis.x = 1", "user_function:2: Attempt to modify a readonly table"),
+    ("while true do end", "FUNCTION LOAD timeout"),
+];
+
 #[test]
 fn what_a_library_does_wrong_is_told_as_redis_tells_it() {
     let mut bench = Bench::new();
-    let table = [
-        ("return 1", "ERR No functions registered"),
-        (
-            "syntax error",
-            "ERR Error compiling function: user_function:2: '=' expected near 'error'",
-        ),
-        ("redis.register_function()", "wrong number of arguments to redis.register_function"),
-        (
-            "redis.register_function('x')",
-            "calling redis.register_function with a single argument is only applicable to Lua \
-             table (representing named arguments).",
-        ),
-        (
-            "redis.register_function('x', 1)",
-            "second argument to redis.register_function must be a function",
-        ),
-        (
-            "redis.register_function('x-y', function() end)",
-            "Library names can only contain letters, numbers, or underscores(_) and must be at \
-             least one character long",
-        ),
-        (
-            "local f = function() end redis.register_function('x', f) \
-             redis.register_function('X', f)",
-            "Function already exists in the library",
-        ),
-        (
-            "redis.register_function({function_name='x'})",
-            "redis.register_function must get a callback argument",
-        ),
-        (
-            "redis.register_function({callback=function() end})",
-            "redis.register_function must get a function name argument",
-        ),
-        (
-            "redis.register_function({function_name='x', callback=1})",
-            "callback argument given to redis.register_function must be a function",
-        ),
-        (
-            "redis.register_function({function_name='x', callback=function() end, foo=1})",
-            "unknown argument given to redis.register_function",
-        ),
-        (
-            "redis.register_function({function_name='x', callback=function() end, flags=1})",
-            "flags argument to redis.register_function must be a table representing function \
-             flags",
-        ),
-        (
-            "redis.register_function({function_name='x', callback=function() end, flags={'y'}})",
-            "unknown flag given",
-        ),
-        ("x = 1", "user_function:2: Attempt to modify a readonly table"),
-        ("redis.x = 1", "user_function:2: Attempt to modify a readonly table"),
-        ("while true do end", "FUNCTION LOAD timeout"),
-    ];
-    for (code, expected) in table {
+    for (code, expected) in WRONG {
         let found = bench.load_library(&library("a", code), RestorePolicy::Append);
         let text = found.strip_prefix(REGISTERING).unwrap_or(&found);
-        assert_eq!(text, expected, "{code}");
+        assert_eq!(text, *expected, "{code}");
     }
     for name in ["error", "pairs", "math", "KEYS", "redis.call", "redis.setresp"] {
         let code = library("a", &format!("local x = {name}"));
