@@ -14,7 +14,6 @@ mod collection; // what else a key can hold: hashes, lists, sets, sorted sets
 #[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
-#[expect(dead_code, unused_imports, reason = "commands will run scripts")]
 mod lua; // scripts: cache, sandbox, conversion
 #[cfg(feature = "server")]
 mod commands; // argv to reply: the table, the gate, the handlers

@@ -5,20 +5,30 @@
 //! A [`Worker`] belongs to one thread and answers whole batches: it reads the clock when a batch
 //! begins and ends, and again after a command that may take long.
 
+use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
+use super::connection::REDIS_VERSION;
+use super::details;
 use super::host::Host;
+use super::runner::Runner;
+use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
-use super::spec::{Flags, Handler, KeyList, Keys};
+use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
-use super::tally::Tally;
-use crate::engine::{Engine, KeyRef, Scope, Value, View};
+use super::tally::{Runs, Tally};
+use super::transaction;
+use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
+use crate::lua::{Interpreter, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
 /// After so many requests of one batch the clock is read again.
 const CLOCK_EVERY: u32 = 256;
+
+/// What the scripts of one worker may take in memory.
+const SCRIPT_BYTES_MAX: usize = 256 << 20;
 
 /// A request with more words than this is timed by itself.
 pub(super) const WORDS_QUICK_MAX: usize = 1_000;
@@ -33,6 +43,15 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) host: &'h dyn Host,
     pub(crate) args: Args<'c>,
     pub(crate) now: Timestamp,
+    /// Of the engine, where its shards are locked already and must not be locked again.
+    pub(super) stats: Option<Stats>,
+}
+
+impl Call<'_, '_> {
+    /// What the engine has counted and holds. A command that asks has `Keys::All`.
+    pub(super) fn stats(&self) -> Stats {
+        self.stats.unwrap_or_else(|| self.service.engine().stats())
+    }
 }
 
 /// What the plan of a command reads: its words, and its keys already hashed.
@@ -46,6 +65,10 @@ pub(crate) struct Request<'a> {
     everything: bool,
     /// The keys count as used: CLIENT NO-TOUCH is off.
     touches: bool,
+    /// The connection that asks.
+    connection: u64,
+    /// It is told when the keys change.
+    tracks: bool,
 }
 
 impl<'a> Request<'a> {
@@ -105,10 +128,16 @@ impl Ground<'_, '_> {
     ) -> Result<R, Error> {
         let f = |view: &mut View<'_>| {
             view.touch_keys(request.touches);
+            view.act_for(request.connection);
+            if request.tracks {
+                request.keys.iter().for_each(|key| view.track(*key, request.connection));
+            }
             f(view)
         };
         match self {
-            Self::Lock(engine) => engine.transact(request.scope(), request.db, request.now, f),
+            Self::Lock(engine) => {
+                engine.try_transact(request.scope(), request.db, request.now, f)?
+            }
             Self::Within(view) => {
                 view.select(request.db);
                 f(view)
@@ -122,12 +151,12 @@ impl Ground<'_, '_> {
         scope: Scope<'_>,
         request: &Request<'_>,
         f: impl FnOnce(&mut View<'_>) -> R,
-    ) -> R {
+    ) -> Result<R, Error> {
         match self {
-            Self::Lock(engine) => engine.transact(scope, request.db, request.now, f),
+            Self::Lock(engine) => Ok(engine.try_transact(scope, request.db, request.now, f)?),
             Self::Within(view) => {
                 view.select(request.db);
-                f(view)
+                Ok(f(view))
             }
         }
     }
@@ -137,6 +166,8 @@ impl Ground<'_, '_> {
 pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
+    slot: Arc<Slot>,
+    interpreter: RefCell<Interpreter>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -148,38 +179,20 @@ struct Batch {
     began: Timestamp,
     calls: u32,
     /// In order, repeats joined.
-    runs: Vec<Run>,
-}
-
-/// Calls of one command in a row.
-struct Run {
-    command: u16,
-    calls: u32,
-    /// Of them, answered with an error.
-    failed: u32,
-}
-
-impl Batch {
-    fn count(&mut self, command: u16) {
-        match self.runs.last_mut() {
-            Some(last) if last.command == command => last.calls += 1,
-            _ => self.runs.push(Run { command, calls: 1, failed: 0 }),
-        }
-    }
-
-    /// The call counted last has failed.
-    fn count_failure(&mut self) {
-        if let Some(last) = self.runs.last_mut() {
-            last.failed += 1;
-        }
-    }
+    runs: Runs,
 }
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let tally = service.new_tally();
+        let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
-        Self { service, tally, clock, now, batch: Batch::default() }
+        let interpreter = RefCell::new(Interpreter::new(&Setup {
+            redis_version: REDIS_VERSION,
+            memory_max: SCRIPT_BYTES_MAX,
+            bare_codes: true,
+            kill: Arc::clone(slot.killed()),
+        }));
+        Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -196,14 +209,7 @@ impl Worker {
     }
 
     fn settle(&mut self, now: Timestamp) {
-        let calls: u32 = self.batch.runs.iter().map(|run| run.calls).sum();
-        if calls > 0 {
-            let nanos_each = now.since(self.batch.began).as_micros() * 1_000 / u64::from(calls);
-            for Run { command, calls, failed } in self.batch.runs.drain(..) {
-                let tally = self.tally.command(command);
-                tally.answered(u64::from(calls), u64::from(failed), nanos_each);
-            }
-        }
+        self.tally.share(&mut self.batch.runs, now.since(self.batch.began));
         self.now = now;
         self.batch.began = now;
     }
@@ -214,9 +220,9 @@ impl Worker {
         if self.batch.calls.is_multiple_of(CLOCK_EVERY) {
             self.settle(self.clock.now());
         }
-        self.batch.count(number);
+        self.batch.runs.count(number);
         if let Some(error) = error {
-            self.batch.count_failure();
+            self.batch.runs.fail();
             self.tally.error(error);
         }
     }
@@ -239,16 +245,24 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
+        self.service.hand_out(host);
+        if session.caching && !self.is_of_client(session.last_command) {
+            session.caching = false;
+        }
         match session.replies {
             Replies::On | Replies::SkipNext => return outcome,
             Replies::SkipThis => session.replies = Replies::On,
             Replies::Off => {}
         }
-        out.truncate(mark);
         match outcome {
-            Outcome::Close => Outcome::Close,
-            Outcome::Reply | Outcome::Silent => Outcome::Silent,
+            Outcome::Pushed => return outcome,
+            Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
+        if outcome == Outcome::Close { outcome } else { Outcome::Silent }
+    }
+
+    fn is_of_client(&self, number: u16) -> bool {
+        self.service.table().entry(number).is_some_and(|entry| entry.spec.name == "CLIENT")
     }
 
     fn dispatch(
@@ -260,59 +274,91 @@ impl Worker {
     ) -> Outcome {
         let number = match self.service.table().resolve(args) {
             Ok(number) => number,
-            Err(error) => return self.refuse(&error, reply),
+            Err(error) => {
+                session.transaction.fail();
+                return self.refuse(&error, reply);
+            }
         };
         session.last_command = number;
         if let Err(error) = self.gate(session, number, args) {
             self.tally.command(number).rejected();
+            let entry = (self.entry(number), self.now);
+            let error = transaction::reject(&self.service, session, entry, error);
             return self.refuse(&error, reply);
         }
-        let alone = self.entry(number).spec.flags.has(Flags::SLOW)
-            || args.len() > WORDS_QUICK_MAX
-            || self.service.runtime().times_every_command();
+        if session.transaction.is_open() && !self.entry(number).spec.flags.has(Flags::AT_ONCE) {
+            return match session.transaction.queue(number, args) {
+                Ok(()) => {
+                    session.changed = true;
+                    reply.simple("QUEUED");
+                    Outcome::Reply
+                }
+                Err(error) => self.refuse(&error, reply),
+            };
+        }
+        match self.carry_out(session, host, (number, args), reply) {
+            Ok(outcome) => outcome,
+            Err(error) => self.refuse(&error, reply),
+        }
+    }
+
+    /// Carries out a request that has passed the gate, and counts it.
+    fn carry_out(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        (number, args): (u16, Args<'_>),
+        reply: &mut Reply<'_>,
+    ) -> Answer {
+        let alone = self.is_timed_alone(number, args);
         if alone {
             self.settle(self.clock.now());
         }
-        self.batch.count(number);
-        let result = self.run(session, host, (number, args), reply);
+        self.batch.runs.count(number);
+        let mut runner = Runner::new(self, session, host);
+        let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
+        let mut inner = runner.into_inner();
         if result.is_err() {
-            self.batch.count_failure();
+            self.batch.runs.fail();
         }
         if alone {
             let began = self.batch.began;
             self.settle(self.clock.now());
-            self.service.note_duration(session, host, args, (began, self.now));
+            self.tally.share(&mut inner, self.now.since(began));
+            if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
+                self.service.note_duration(session, host, args, (began, self.now));
+            }
         }
-        match result {
-            Ok(outcome) => outcome,
-            Err(error) => self.refuse(&error, reply),
-        }
+        result
+    }
+
+    /// Whether the time of such a request is no part of its batch's, which is shared.
+    pub(super) fn is_timed_alone(&self, number: u16, args: Args<'_>) -> bool {
+        self.entry(number).spec.flags.has(Flags::SLOW)
+            || args.len() > WORDS_QUICK_MAX
+            || self.service.runtime().times_every_command()
     }
 
     pub(super) fn entry(&self, number: u16) -> &Entry {
         self.service.table().entry(number).expect("the table made this number")
     }
 
-    fn run(
-        &self,
-        session: &mut Session,
-        host: &dyn Host,
-        (number, args): (u16, Args<'_>),
-        reply: &mut Reply<'_>,
-    ) -> Answer {
-        let entry = self.entry(number);
-        match entry.handler() {
-            Handler::Plain(answer) => {
-                let service = &self.service;
-                answer(&mut Call { service, session, host, args, now: self.now }, reply)
-            }
-            Handler::Keyed(answer) => {
-                let request = self.request(session, entry, args)?;
-                answer(&request, Ground::Lock(self.service.engine()), reply)?;
-                Ok(Outcome::Reply)
-            }
-            Handler::Parent => Err(Error::Syntax),
-        }
+    pub(super) fn count_error(&self, error: &Error) {
+        self.tally.error(error);
+    }
+
+    /// One script runs at a time, and none from within another.
+    pub(super) fn interpreter(&self) -> RefMut<'_, Interpreter> {
+        self.interpreter.borrow_mut()
+    }
+
+    /// Of the script that it runs.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(super) fn request<'a>(
@@ -331,8 +377,9 @@ impl Worker {
         }
         let everything = keys == Keys::All;
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
-        let (db, now) = (session.db, self.now);
-        Ok(Request { service, args, keys: list, db, now, everything, touches })
+        let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
+        let (db, now, connection) = (session.db, self.now, session.id);
+        Ok(Request { service, args, keys: list, db, now, everything, touches, connection, tracks })
     }
 
     /// What every command passes before it is carried out.
@@ -345,12 +392,34 @@ impl Worker {
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
         }
-        let engine = self.service.engine();
-        let grows = flags.has(Flags::DENYOOM) || flags.has(Flags::MAKES_KEYS);
-        if grows && engine.is_full() && !engine.make_room(self.now) && flags.has(Flags::DENYOOM) {
+        if session.is_restricted() && !flags.has(Flags::SUBSCRIBER) {
+            return Err(Error::Subscriber(entry.name.clone()));
+        }
+        let mut flags = flags;
+        if session.transaction.is_open() {
+            if details::flags(entry).has(Flags::NO_MULTI) {
+                return Err(Error::NotInTransaction);
+            }
+            if !flags.has(Flags::AT_ONCE) {
+                // The queue takes memory, too.
+                flags = flags | Flags::DENYOOM;
+            }
+        }
+        if self.lacks_room(flags) {
             return Err(Error::OutOfMemory);
         }
+        if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
+            return Err(self.service.running().busy());
+        }
         Ok(())
+    }
+
+    /// Whether a command with these flags is refused at the memory bound. For one that grows
+    /// memory, room is made first.
+    pub(super) fn lacks_room(&self, flags: Flags) -> bool {
+        let engine = self.service.engine();
+        let grows = flags.has(Flags::DENYOOM) || flags.has(Flags::MAKES_KEYS);
+        grows && engine.is_full() && !engine.make_room(self.now) && flags.has(Flags::DENYOOM)
     }
 
     fn refuse(&self, error: &Error, reply: &mut Reply<'_>) -> Outcome {

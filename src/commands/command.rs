@@ -149,35 +149,46 @@ impl Filter<'_> {
     }
 }
 
-/// The command that a request names, if it has keys and as many words as it needs.
-fn keyed_entry<'t>(call: &Call<'t, '_>, request: Args<'_>) -> Result<&'t Entry, Error> {
+/// The command that a request names, and where its keys stand: it has some, and as many words
+/// as it needs.
+fn keyed_entry<'t>(
+    call: &Call<'t, '_>,
+    request: Args<'_>,
+) -> Result<(&'t Entry, Vec<usize>), Error> {
     let table = call.service.table();
     let number = table.resolve(request);
     let entry = number.ok().and_then(|number| table.entry(number));
     let entry = entry.ok_or_else(|| Error::text("Invalid command specified"))?;
-    if !matches!(entry.keys(), Keys::Range { .. }) {
+    if matches!(entry.keys(), Keys::None | Keys::All) {
         return Err(Error::text("The command has no key arguments"));
     }
     if !entry.arity().allows(request.len()) {
         return Err(Error::text("Invalid number of arguments specified for command"));
     }
-    Ok(entry)
+    let places: Vec<usize> = entry.keys().places(request).collect();
+    // A script alone can do without the keys that are counted.
+    if let Keys::Counted { first, .. } = entry.keys()
+        && places.len() == usize::from(first.is_some())
+        && entry.spec.group != Group::Scripting
+    {
+        return Err(Error::text("Invalid arguments specified for command"));
+    }
+    Ok((entry, places))
 }
 
 fn keys(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let request = call.args.skip(2);
-    let entry = keyed_entry(call, request)?;
-    let places = entry.keys().places(request);
-    let keys: Vec<&[u8]> = places.filter_map(|place| request.get(place)).collect();
+    let (_, places) = keyed_entry(call, request)?;
+    let keys: Vec<&[u8]> = places.into_iter().filter_map(|place| request.get(place)).collect();
     reply.bulks(&keys);
     Ok(Outcome::Reply)
 }
 
 fn keys_and_flags(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let request = call.args.skip(2);
-    let entry = keyed_entry(call, request)?;
-    reply.array(entry.keys().places(request).count());
-    for (number, place) in entry.keys().places(request).enumerate() {
+    let (entry, places) = keyed_entry(call, request)?;
+    reply.array(places.len());
+    for (number, place) in places.into_iter().enumerate() {
         reply.array(2);
         reply.bulk(request.get(place).unwrap_or_default());
         entry::names(entry::access(entry, number, request), reply);

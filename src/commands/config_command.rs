@@ -5,7 +5,7 @@
 use super::call::{Answer, Call};
 use super::command;
 use super::glob;
-use super::parameter_table::PARAMETERS;
+use super::parameter_table::parameters;
 use super::parameters::{Change, IMMUTABLE, Parameter, Place};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
@@ -23,7 +23,10 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     subcommands: &[
         Sub::plain("GET", Arity::at_least(3), "Return parameters by name or pattern.", get),
         Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
-        Sub::plain("RESETSTAT", Arity::exactly(2), "Begin to count anew.", reset_stats),
+        Sub {
+            keys: Keys::All,
+            ..Sub::plain("RESETSTAT", Arity::exactly(2), "Begin to count anew.", reset_stats)
+        },
         Sub::plain("REWRITE", Arity::exactly(2), "Settings are files: not supported.", rewrite),
         Sub::plain("SET", Arity::at_least(4), "Change parameters, all or none.", set),
     ],
@@ -36,7 +39,7 @@ pub(super) fn is_secret(name: &[u8]) -> bool {
 }
 
 fn row(name: &[u8]) -> Option<&'static Parameter> {
-    PARAMETERS.iter().find(|parameter| parameter.name.as_bytes().eq_ignore_ascii_case(name))
+    parameters().find(|parameter| parameter.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// CONFIG GET pattern [pattern ...]
@@ -52,9 +55,9 @@ fn get(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         })
     };
     let mut found = Vec::new();
-    for parameter in PARAMETERS {
+    for parameter in parameters() {
         if let Some(name) = asked(parameter.name) {
-            found.push((name, (parameter.read)(&place)));
+            found.push((name, parameter.value(&place)));
         }
     }
     for (path, value) in call.host.settings() {
@@ -125,7 +128,7 @@ fn failed(name: &str, reason: &str) -> Error {
 }
 
 fn reset_stats(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    call.service.reset_stats(call.host.facts());
+    call.service.reset_stats(call.host.facts(), &call.stats());
     reply.ok();
     Ok(Outcome::Reply)
 }

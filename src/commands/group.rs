@@ -47,6 +47,7 @@ impl Worker {
         if answered.is_empty() {
             return (1, self.call(session, host, requests[0], out));
         }
+        self.service.hand_out(host);
         let count = answered.len();
         for (number, error) in answered {
             session.last_command = number;
@@ -63,6 +64,9 @@ impl Worker {
         out: &mut Vec<u8>,
     ) -> SmallVec<[Answered; GROUP_MAX]> {
         let mut answered = SmallVec::new();
+        if session.transaction.is_open() {
+            return answered;
+        }
         let mut members: SmallVec<[Member<'_>; GROUP_MAX]> = SmallVec::new();
         for args in requests {
             let number = match members.last() {
@@ -80,7 +84,8 @@ impl Worker {
         }
         let keys: SmallVec<[KeyRef<'_>; GROUP_MAX]> =
             members.iter().map(|member| member.request.keys[0]).collect();
-        self.service.engine().transact(Scope::Keys(&keys), session.db, self.now, |view| {
+        let engine = self.service.engine();
+        let done = engine.try_transact(Scope::Keys(&keys), session.db, self.now, |view| {
             view.warm(&keys);
             for member in &members {
                 let mut reply = Reply::new(out, session.resp);
@@ -94,6 +99,8 @@ impl Worker {
                 }
             }
         });
+        // Whoever must not wait is told so one by one.
+        debug_assert!(done.is_ok() || answered.is_empty());
         answered
     }
 
@@ -106,6 +113,8 @@ impl Worker {
             && !entry.spec.flags.has(Flags::SLOW)
             && args.len() <= WORDS_QUICK_MAX
             && session.replies == Replies::On
+            // What it caused itself is pushed right after the reply of the cause.
+            && session.tracking.is_none()
             && !self.service.runtime().times_every_command();
         if !fits || self.gate(session, number, args).is_err() {
             return None;

@@ -13,7 +13,7 @@ use crate::protocol::{Args, Reply};
 pub(super) const SPECS: &[Spec] = &[Spec {
     name: "INFO",
     arity: Arity::at_least(1),
-    keys: Keys::None,
+    keys: Keys::All,
     flags: Flags::LOADING.and(Flags::STALE).and(Flags::SLOW),
     group: Group::Server,
     since: "1.0.0",

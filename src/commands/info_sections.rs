@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::call::Call;
 use super::connection::REDIS_VERSION;
 use super::host::Crowd;
+use super::push::Kind;
 use super::tally::{BUCKET_BOUNDS_NS, CommandCounts};
 use crate::time::Timestamp;
 
@@ -65,9 +66,10 @@ pub(super) fn clients(call: &Call<'_, '_>, out: &mut String) {
          client_recent_max_input_buffer:{input_bytes_max}\n\
          client_recent_max_output_buffer:{output_bytes_max}\n\
          blocked_clients:0\n\
-         tracking_clients:0\n\
+         tracking_clients:{}\n\
          clients_in_timeout_table:0\n",
         call.service.runtime().connections_max(),
+        call.service.tracking().counts().clients,
     );
 }
 
@@ -154,11 +156,13 @@ pub(super) fn persistence(call: &Call<'_, '_>, out: &mut String) {
 
 pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
     let (facts, baseline) = (call.host.facts(), call.service.baseline());
-    let stats = baseline.stats_since(&call.service.engine().stats());
+    let stats = baseline.stats_since(&call.stats());
     let counts = baseline.entries_since(call.service.entry_counts());
     let calls: u64 = counts.iter().map(|counts| counts.calls).sum();
     let errors: u64 = baseline.errors_since(call.service.error_counts()).values().sum();
     let before = baseline.facts;
+    let channels = call.service.channels();
+    let (tracked_keys, tracked_readers) = call.service.engine().tracked_counts();
     let kilobytes = |bytes: u64| bytes as f64 / 1_024.0;
     lines!(
         out,
@@ -178,15 +182,17 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
          evicted_clients:0\n\
          keyspace_hits:{}\n\
          keyspace_misses:{}\n\
-         pubsub_channels:0\n\
-         pubsub_patterns:0\n\
+         pubsub_channels:{}\n\
+         pubsub_patterns:{}\n\
+         pubsubshard_channels:{}\n\
          latest_fork_usec:0\n\
          total_forks:0\n\
          slave_expires_tracked_keys:0\n\
-         tracking_total_keys:0\n\
-         tracking_total_items:0\n\
-         tracking_total_prefixes:0\n\
-         total_error_replies:{errors}\n",
+         tracking_total_keys:{}\n\
+         tracking_total_items:{}\n\
+         tracking_total_prefixes:{}\n\
+         total_error_replies:{errors}\n\
+         client_output_buffer_limit_disconnections:{}\n",
         facts.connections_received.saturating_sub(before.connections_received),
         facts.rates.commands,
         facts.input_bytes.saturating_sub(before.input_bytes),
@@ -198,6 +204,14 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
         stats.evicted,
         stats.hits,
         stats.misses,
+        channels.count(Kind::Channel),
+        channels.count(Kind::Pattern),
+        channels.count(Kind::Shard),
+        tracked_keys,
+        tracked_readers,
+        call.service.tracking().counts().prefixes,
+        (facts.closed_unread + facts.closed_pushes)
+            .saturating_sub(before.closed_unread + before.closed_pushes),
     );
 }
 
@@ -291,7 +305,7 @@ pub(super) fn cluster(_: &Call<'_, '_>, out: &mut String) {
 }
 
 pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
-    let stats = call.service.engine().stats();
+    let stats = call.stats();
     for (db, database) in stats.databases.iter().enumerate().filter(|(_, d)| d.keys > 0) {
         let (keys, expiring) = (database.keys, database.expiring);
         lines!(out, "db{db}:keys={keys},expires={expiring},avg_ttl=0\n");
@@ -300,7 +314,7 @@ pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
 
 pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
-    let stats = call.service.baseline().stats_since(&engine.stats());
+    let stats = call.service.baseline().stats_since(&call.stats());
     lines!(
         out,
         "version:{VERSION}\n\

@@ -24,7 +24,10 @@ pub(super) const SPECS: &[Spec] = &[Spec {
         Sub::plain("DOCTOR", Arity::exactly(2), "Return advice on memory.", doctor),
         Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
         Sub::plain("PURGE", Arity::exactly(2), "Free what can be freed: nothing is held.", purge),
-        Sub::plain("STATS", Arity::exactly(2), "Return figures of memory.", stats),
+        Sub {
+            keys: Keys::All,
+            ..Sub::plain("STATS", Arity::exactly(2), "Return figures of memory.", stats)
+        },
         Sub {
             name: "USAGE",
             arity: Arity::at_least(3),
@@ -80,7 +83,7 @@ fn purge(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
 }
 
 fn stats(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    let (facts, stats) = (call.host.facts(), call.service.engine().stats());
+    let (facts, stats) = (call.host.facts(), call.stats());
     let keys: usize = stats.databases.iter().map(|database| database.keys).sum();
     let (used, resident) = (stats.used_bytes as i64, facts.resident_bytes as i64);
     let whole = [

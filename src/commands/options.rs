@@ -58,6 +58,14 @@ pub(crate) enum ThrottleRounding {
     Dragonfly,
 }
 
+/// The section `lua`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScriptOptions {
+    /// A script that runs for this long makes others be answered BUSY; zero for never.
+    pub(crate) busy_after: Duration,
+}
+
 /// The section `slowlog`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -173,6 +173,9 @@ fn shutdown(call: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
     if save {
         return Err(no_folder());
     }
+    if !no_save && call.service.engine().long().is_any() {
+        return Err(call.service.running().busy());
+    }
     call.host.shutdown();
     Ok(Outcome::Close)
 }

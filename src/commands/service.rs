@@ -7,16 +7,22 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
+use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::push::Push;
+use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
-use crate::engine::{Engine, KeyHasher};
+use super::tracking::Tracking;
+use super::transaction::{self, Watch};
+use crate::engine::{Engine, KeyHasher, Stats};
+use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
-use crate::time::Timestamp;
+use crate::time::{Duration, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -28,10 +34,18 @@ pub(crate) struct Service {
     tallies: Mutex<Vec<Arc<Tally>>>,
     started: Timestamp,
     baseline: Mutex<Baseline>,
+    scripts: Scripts,
+    libraries: Libraries,
+    scripts_running: Slots,
+    /// Keys that nobody watches any longer, in shards that were held for long.
+    unwatched: Mutex<Vec<Watch>>,
+    channels: Channels,
+    tracking: Tracking,
 }
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
             // Command names are no secret: a fixed seed will do.
@@ -42,6 +56,60 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
+            scripts: Scripts::new(UnknownFlags::Accept),
+            libraries: Libraries::default(),
+            scripts_running: Slots::default(),
+            unwatched: Mutex::default(),
+            channels,
+            tracking,
+        }
+    }
+
+    pub(super) fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    pub(super) fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// Tells others what has happened in the keyspace, if anything.
+    #[inline]
+    pub(crate) fn hand_out(&self, host: &dyn Host) {
+        if self.engine.has_news() {
+            self.tracking.hand_out(host, self.engine.take_news());
+        }
+    }
+
+    /// Before a session is dropped, or begins anew: ends what it has begun that others would go
+    /// on for.
+    pub(crate) fn forget(&self, session: &mut Session, now: Timestamp) {
+        transaction::abandon(self, session, now);
+        if session.subscriptions() > 0 {
+            self.channels.leave(session.id);
+        }
+        if session.tracking.is_some() {
+            self.tracking.end(&self.engine, session.id);
+        }
+    }
+
+    /// Writes pushes that have waited, but for those of what has been left meanwhile: RESP2
+    /// would take them for replies.
+    pub(crate) fn write_pushes(
+        &self,
+        session: &mut Session,
+        pushes: impl IntoIterator<Item = Push>,
+        out: &mut Vec<u8>,
+    ) {
+        let checks = std::mem::take(&mut session.unsubscribed);
+        for push in pushes {
+            let is_wanted = !checks
+                || push
+                    .subscription()
+                    .is_none_or(|(kind, name)| self.channels.subscribes(session.id, kind, name));
+            if is_wanted {
+                push.write(session, out);
+            }
         }
     }
 
@@ -64,6 +132,48 @@ impl Service {
     /// What had been counted at the last CONFIG RESETSTAT.
     pub(super) fn baseline(&self) -> Baseline {
         self.baseline.lock().clone()
+    }
+
+    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
+        &self.unwatched
+    }
+
+    pub(super) fn scripts(&self) -> &Scripts {
+        &self.scripts
+    }
+
+    pub(super) fn libraries(&self) -> &Libraries {
+        &self.libraries
+    }
+
+    pub(super) fn running(&self) -> &Slots {
+        &self.scripts_running
+    }
+
+    pub(crate) fn script_runs(&self) -> ScriptRuns {
+        self.scripts_running.counts()
+    }
+
+    /// Some times a second: finds the scripts that others should not wait for.
+    pub(crate) fn look_for_long(&self, now: Timestamp) {
+        if let Some(busy_after) = self.runtime.busy_after() {
+            self.scripts_running.look(now, busy_after, self.engine.long());
+        }
+    }
+
+    /// While a script runs for long: after which time a worker counts as held up by it.
+    pub(crate) fn long_after(&self) -> Option<Duration> {
+        if self.engine.long().is_any() { self.runtime.busy_after() } else { None }
+    }
+
+    /// The server stops, and no script outlives that.
+    pub(crate) fn end_scripts(&self) {
+        self.scripts_running.end_all();
+    }
+
+    /// Once a second: what had to be put off.
+    pub(crate) fn upkeep(&self, now: Timestamp) {
+        transaction::forget_rest(self, now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {
@@ -115,10 +225,10 @@ impl Service {
     }
 
     /// CONFIG RESETSTAT. All counting goes on; INFO leaves out what was before.
-    pub(super) fn reset_stats(&self, facts: Facts) {
+    pub(super) fn reset_stats(&self, facts: Facts, stats: &Stats) {
         *self.baseline.lock() = Baseline {
             facts,
-            stats: self.engine.stats(),
+            stats: *stats,
             entries: self.entry_counts(),
             errors: self.error_counts(),
         };

@@ -8,7 +8,8 @@ use std::ops::BitOr;
 
 use smallvec::SmallVec;
 
-use super::call::{Call, Ground, Request};
+use super::call::{Answer, Call, Ground, Request};
+use super::runner::Runner;
 use super::session::Outcome;
 use crate::engine::KeyRef;
 use crate::protocol::{Args, Error, Reply, parse_u64};
@@ -50,6 +51,8 @@ pub(crate) enum Handler {
     Plain(Plain),
     /// Reads its arguments first (`plan`), then runs inside a transaction over its keys.
     Keyed(Keyed),
+    /// Carries out other commands.
+    Nested(Nested),
     /// Looks its second word up among the subcommands.
     Parent,
 }
@@ -71,6 +74,9 @@ impl Sub {
 
 /// Carries out a command with keys.
 pub(crate) type Keyed = fn(&Request<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Result<(), Error>;
+
+/// Carries out a command that carries out others.
+pub(crate) type Nested = fn(&mut Runner<'_>, Args<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Answer;
 
 /// Joins a command's `plan` (arguments to a typed request, before any lock) and its `run` (the
 /// typed request inside the transaction) into a [`Handler`].
@@ -197,21 +203,39 @@ impl Flags {
     /// May store a new key, and is not refused at the memory bound if it need not: room is made
     /// first, and only a key that has none is refused.
     pub(crate) const MAKES_KEYS: Self = Self(1 << 14);
+    /// Where the keys stand depends on the request. Told of commands; no row says it.
+    pub(crate) const MOVABLE_KEYS: Self = Self(1 << 15);
+    /// Carried out at once also after MULTI, instead of being queued.
+    pub(crate) const AT_ONCE: Self = Self(1 << 16);
+    /// The commands that it carries out are noted in the slow log one by one.
+    pub(crate) const SKIP_SLOWLOG: Self = Self(1 << 17);
+    /// The commands that it carries out are shown to MONITOR, not it.
+    pub(crate) const SKIP_MONITOR: Self = Self(1 << 18);
+    /// May be asked without any key.
+    pub(crate) const NO_MANDATORY_KEYS: Self = Self(1 << 19);
+    pub(crate) const PUBSUB: Self = Self(1 << 20);
+    /// A RESP2 connection that subscribes to something may still give it.
+    pub(crate) const SUBSCRIBER: Self = Self(1 << 21);
 
     /// Those that Redis has, with its names and in its order.
-    const NAMED: [(Self, &'static str); 13] = [
+    const NAMED: [(Self, &'static str); 18] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
         (Self::ADMIN, "admin"),
+        (Self::PUBSUB, "pubsub"),
         (Self::NOSCRIPT, "noscript"),
         (Self::BLOCKING, "blocking"),
         (Self::LOADING, "loading"),
         (Self::STALE, "stale"),
+        (Self::SKIP_MONITOR, "skip_monitor"),
+        (Self::SKIP_SLOWLOG, "skip_slowlog"),
         (Self::FAST, "fast"),
         (Self::NO_AUTH, "no_auth"),
+        (Self::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Self::NO_ASYNC_LOADING, "no_async_loading"),
         (Self::NO_MULTI, "no_multi"),
+        (Self::MOVABLE_KEYS, "movablekeys"),
         (Self::ALLOW_BUSY, "allow_busy"),
     ];
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::protocol::Error;
+use crate::time::Duration;
 
 /// Upper bounds of the duration buckets in nanoseconds: powers of four from 250 ns on; what is
 /// longer than the last falls into one more.
@@ -31,6 +32,52 @@ const ERROR_CODES_MAX: usize = 64;
 pub(crate) struct Tally {
     commands: Box<[CommandTally]>,
     errors: Mutex<BTreeMap<String, u64>>,
+}
+
+/// Calls of one command in a row.
+#[derive(Debug)]
+struct Run {
+    command: u16,
+    calls: u32,
+    /// Of them, answered with an error.
+    failed: u32,
+}
+
+/// Calls whose time is not known one by one.
+#[derive(Debug, Default)]
+pub(super) struct Runs(Vec<Run>);
+
+impl Runs {
+    /// In order, repeats joined: the next to fail is the one counted last.
+    pub(super) fn count(&mut self, command: u16) {
+        match self.0.last_mut() {
+            Some(last) if last.command == command => last.calls += 1,
+            _ => self.0.push(Run { command, calls: 1, failed: 0 }),
+        }
+    }
+
+    /// The call counted last has failed.
+    pub(super) fn fail(&mut self) {
+        if let Some(last) = self.0.last_mut() {
+            last.failed += 1;
+        }
+    }
+
+    /// In any order, so that there are never more runs than commands.
+    pub(super) fn count_joined(&mut self, command: u16, failed: bool) {
+        let failed = u32::from(failed);
+        match self.0.iter_mut().find(|run| run.command == command) {
+            Some(run) => {
+                run.calls = run.calls.saturating_add(1);
+                run.failed = run.failed.saturating_add(failed);
+            }
+            None => self.0.push(Run { command, calls: 1, failed }),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// Success and failure are counted apart, so that neither seems to go down to who reads while
@@ -66,6 +113,15 @@ impl Tally {
 
     pub(super) fn command(&self, number: u16) -> &CommandTally {
         &self.commands[usize::from(number)]
+    }
+
+    /// Counts the calls, each with its share of the time that they took together.
+    pub(super) fn share(&self, runs: &mut Runs, took: Duration) {
+        let calls = runs.0.iter().map(|run| u64::from(run.calls)).sum();
+        let Some(nanos_each) = (took.as_micros() * 1_000).checked_div(calls) else { return };
+        for Run { command, calls, failed } in runs.0.drain(..) {
+            self.command(command).answered(u64::from(calls), u64::from(failed), nanos_each);
+        }
     }
 
     pub(super) fn error(&self, error: &Error) {

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::commands::{LatencyOptions, LimitOptions, SlowlogOptions};
+use crate::commands::{LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions};
 use crate::engine;
 use crate::server;
 use crate::telemetry;
@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) server: server::Options,
     pub(crate) engine: engine::Options,
     pub(crate) limits: LimitOptions,
+    pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,
     pub(crate) log: telemetry::Options,

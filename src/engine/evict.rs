@@ -109,7 +109,9 @@ impl Engine {
         while *looks > 0 && self.can_evict() {
             *looks -= 1;
             let place = self.evicting.fetch_add(1, Ordering::Relaxed);
-            let mut shard = self.shards[place as usize & (self.shards.len() - 1)].lock();
+            let shard = &self.shards[place as usize & (self.shards.len() - 1)];
+            // Some other will do as well as one that is held.
+            let Some(mut shard) = shard.try_lock() else { continue };
             let before = shard.held();
             if before.evictable(policy) == 0 {
                 continue;
@@ -117,6 +119,7 @@ impl Engine {
             let Some((db, slot)) = victim(&mut shard, policy, now, looks) else { continue };
             shard.remove(db, slot);
             shard.counts.evicted += 1;
+            self.post_of(&mut shard);
             let after = shard.held();
             drop(shard);
             self.account(before, after);

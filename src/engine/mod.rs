@@ -13,11 +13,14 @@ mod effect;
 mod evict;
 mod followers;
 mod key;
+mod long;
 mod options;
+mod outbox;
 mod shard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tracked;
 mod undo;
 mod value;
 mod view;
@@ -25,19 +28,23 @@ mod view;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
+pub(crate) use long::{Busy, Long};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
+pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
-use shard::Shard;
+use long::Patience;
+use outbox::Outbox;
+use shard::{Counts, Shard};
 use table::Held;
 use view::Guards;
 
@@ -46,6 +53,9 @@ pub(crate) const DATABASES: usize = 16;
 
 /// Keys that one step of the sweep looks at under one lock: some tens of microseconds.
 const SWEEP_KEYS_MAX: usize = 2_048;
+
+/// How long the statistics wait for the shards that are held.
+const STATS_PATIENCE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// A new key would not fit under the memory bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -68,6 +78,12 @@ impl From<OutOfMemory> for Error {
     }
 }
 
+impl From<Busy> for Error {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Engine {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
@@ -84,6 +100,10 @@ pub(crate) struct Engine {
     evicting: AtomicU64,
     /// Where the dice stand.
     dice: AtomicU64,
+    long: CachePadded<Long>,
+    /// What each shard told last.
+    latest: Mutex<Vec<Stats>>,
+    outbox: Outbox,
 }
 
 /// What the engine has counted and holds.
@@ -106,6 +126,35 @@ pub(crate) struct DatabaseStats {
     pub(crate) expiring: usize,
 }
 
+impl Stats {
+    fn of(shard: &Shard) -> Self {
+        let Counts { hits, misses, expired, evicted, allowed, denied } = shard.counts;
+        let database = |db| {
+            let table = shard.table(db);
+            table.map_or_else(DatabaseStats::default, |table| DatabaseStats {
+                keys: table.len(),
+                expiring: table.expiring(),
+            })
+        };
+        let (used_bytes, databases) = (shard.held().bytes, std::array::from_fn(database));
+        Self { hits, misses, expired, evicted, allowed, denied, used_bytes, databases }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.expired += other.expired;
+        self.evicted += other.evicted;
+        self.allowed += other.allowed;
+        self.denied += other.denied;
+        self.used_bytes += other.used_bytes;
+        for (sum, database) in self.databases.iter_mut().zip(&other.databases) {
+            sum.keys += database.keys;
+            sum.expiring += database.expiring;
+        }
+    }
+}
+
 impl Engine {
     /// `seed` makes key hashes unpredictable from outside; `shards` is a power of two.
     pub(crate) fn new(shards: usize, seed: u64) -> Self {
@@ -121,7 +170,15 @@ impl Engine {
             sweeping: AtomicUsize::new(0),
             evicting: AtomicU64::new(0),
             dice: AtomicU64::new(seed),
+            long: CachePadded::default(),
+            latest: Mutex::default(),
+            outbox: Outbox::default(),
         }
+    }
+
+    /// What names are to be hashed with that clients choose.
+    pub(crate) fn hasher(&self) -> &KeyHasher {
+        &self.hasher
     }
 
     pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> KeyRef<'a> {
@@ -130,7 +187,21 @@ impl Engine {
 
     /// Runs `f` over the locked shards at one moment that is never before any that these
     /// shards have seen.
+    ///
+    /// Waits for the shards, but while a transaction is [`Long`] only for a moment.
     #[inline]
+    pub(crate) fn try_transact<R>(
+        &self,
+        scope: Scope<'_>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> Result<R, Busy> {
+        let guards = self.lock(scope, Patience::UntilBusy)?;
+        Ok(self.transact_in(guards, db, now, f))
+    }
+
+    /// The same for who can wait for as long as it takes.
     pub(crate) fn transact<R>(
         &self,
         scope: Scope<'_>,
@@ -138,7 +209,18 @@ impl Engine {
         now: Timestamp,
         f: impl FnOnce(&mut View<'_>) -> R,
     ) -> R {
-        let mut guards = self.lock(scope);
+        let guards = self.lock(scope, Patience::Endless);
+        self.transact_in(guards.expect("patience has no end"), db, now, f)
+    }
+
+    #[inline]
+    fn transact_in<'e, R>(
+        &'e self,
+        mut guards: Guards<'e>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> R {
         let mut latest = now;
         for (_, shard) in &guards {
             latest = latest.max(shard.latest);
@@ -148,35 +230,62 @@ impl Engine {
             shard.latest = latest;
             before = before.plus(shard.held());
         }
-        let mut view = View { engine: self, guards, now: latest, db, touches: true };
+        let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.has_news()) {
+            let by = view.by;
+            self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
+        }
         let held = view.guards.iter().map(|(_, shard)| shard.held());
         self.account(before, held.fold(Held::default(), Held::plus));
         result
     }
 
-    fn lock(&self, scope: Scope<'_>) -> Guards<'_> {
+    fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {
         match scope {
-            Scope::Keys([key]) => self.lock_one(self.shard_of(*key)),
+            Scope::Keys([key]) => self.lock_one(self.shard_of(*key), patience),
             Scope::Keys(keys) => {
                 let mut numbers: SmallVec<[usize; 16]> =
                     keys.iter().map(|key| self.shard_of(*key)).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
-                numbers.into_iter().map(|number| (number, self.shards[number].lock())).collect()
+                self.lock_each(numbers, patience)
             }
-            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number),
-            Scope::Shard(_) => Guards::new(),
-            Scope::All => {
-                self.shards.iter().enumerate().map(|(at, shard)| (at, shard.lock())).collect()
-            }
+            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number, patience),
+            Scope::Shard(_) => Ok(Guards::new()),
+            Scope::All => self.lock_each(0..self.shards.len(), patience),
         }
     }
 
-    fn lock_one(&self, number: usize) -> Guards<'_> {
+    /// In the order given, which ascends.
+    fn lock_each(
+        &self,
+        numbers: impl IntoIterator<Item = usize>,
+        patience: Patience,
+    ) -> Result<Guards<'_>, Busy> {
+        numbers.into_iter().map(|number| self.lock_shard(number, patience)).collect()
+    }
+
+    #[inline]
+    fn lock_one(&self, number: usize, patience: Patience) -> Result<Guards<'_>, Busy> {
         let mut guards = Guards::new();
-        guards.push((number, self.shards[number].lock()));
-        guards
+        guards.push(self.lock_shard(number, patience)?);
+        Ok(guards)
+    }
+
+    #[inline]
+    fn lock_shard(
+        &self,
+        number: usize,
+        patience: Patience,
+    ) -> Result<(usize, MutexGuard<'_, Shard>), Busy> {
+        let shard: &Mutex<Shard> = &self.shards[number];
+        Ok((number, self.long.lock(shard, patience)?))
+    }
+
+    /// Who makes others wait for long says so here.
+    pub(crate) fn long(&self) -> &Long {
+        &self.long
     }
 
     /// A number that looks random: splitmix64 from the seed on. Good enough to pick a key with.
@@ -245,17 +354,19 @@ impl Engine {
         if self.is_full() && !self.can_evict() { Err(OutOfMemory) } else { Ok(()) }
     }
 
-    /// One bounded step of the sweep for expired keys. Returns whether it ended a lap over the
+    /// One bounded step of the sweep for expired keys; a shard that is held has its turn in the
+    /// next lap. Returns whether it ended a lap over the
     /// whole keyspace: the caller goes on until then, or until its budget is spent.
     pub(crate) fn sweep(&self, now: Timestamp) -> bool {
         let number = self.sweeping.load(Ordering::Relaxed) & (self.shards.len() - 1);
-        let mut shard = self.shards[number].lock();
-        let before = shard.held();
-        let now = now.max(shard.latest);
-        let done = shard.sweep(now, SWEEP_KEYS_MAX);
-        let after = shard.held();
-        drop(shard);
-        self.account(before, after);
+        let done = self.shards[number].try_lock().is_none_or(|mut shard| {
+            let before = shard.held();
+            let now = now.max(shard.latest);
+            let done = shard.sweep(now, SWEEP_KEYS_MAX);
+            self.post_of(&mut shard);
+            self.account(before, shard.held());
+            done
+        });
         if done {
             self.sweeping.store(number + 1, Ordering::Relaxed);
         }
@@ -287,24 +398,19 @@ impl Engine {
         self.shards.len()
     }
 
-    /// Visits every shard in turn; each is consistent in itself.
+    /// Visits every shard in turn; each is consistent in itself. Never waits for long: of a
+    /// shard that is held it tells what it knew last.
     pub(crate) fn stats(&self) -> Stats {
+        let mut latest = self.latest.lock();
+        latest.resize(self.shards.len(), Stats::default());
+        let mut patience = STATS_PATIENCE;
         let mut stats = Stats::default();
-        for shard in &self.shards {
-            let shard = shard.lock();
-            stats.hits += shard.counts.hits;
-            stats.misses += shard.counts.misses;
-            stats.expired += shard.counts.expired;
-            stats.evicted += shard.counts.evicted;
-            stats.allowed += shard.counts.allowed;
-            stats.denied += shard.counts.denied;
-            stats.used_bytes += shard.held().bytes;
-            for (db, database) in stats.databases.iter_mut().enumerate() {
-                if let Some(table) = shard.table(db) {
-                    database.keys += table.len();
-                    database.expiring += table.expiring();
-                }
+        for (shard, latest) in self.shards.iter().zip(&mut *latest) {
+            match shard.try_lock_for(patience) {
+                Some(shard) => *latest = Stats::of(&shard),
+                None => patience = std::time::Duration::ZERO,
             }
+            stats.add(latest);
         }
         stats
     }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 
@@ -41,11 +41,21 @@ pub(crate) struct Library {
 pub(crate) struct Found {
     pub(super) library: Arc<Library>,
     pub(super) place: usize,
+    wide: Arc<AtomicBool>,
 }
 
 impl Found {
     pub(crate) fn function(&self) -> &LibraryFunction {
         &self.library.functions[self.place]
+    }
+
+    /// It has touched a key that it did not declare, and runs over all shards since.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide.load(Relaxed)
+    }
+
+    pub(crate) fn mark_wide(&self) {
+        self.wide.store(true, Relaxed);
     }
 }
 
@@ -161,7 +171,8 @@ impl Shelf {
             return Err(Error::text("libraries take too many bytes, FUNCTION DELETE some"));
         }
         for (place, function) in library.functions.iter().enumerate() {
-            let found = Found { library: Arc::clone(library), place };
+            let library = Arc::clone(library);
+            let found = Found { library, place, wide: Arc::default() };
             let key = function.name.to_ascii_lowercase();
             if self.functions.insert(key, found).is_some() {
                 let text = [b"ERR Function ", &*function.name, b" already exists"].concat();

@@ -8,12 +8,23 @@
 //! the kill flag, or by its [`Call`] with [`Abandon`], and no `pcall` holds either.
 
 mod api;
+mod arguments;
+mod bits;
 mod call;
 mod dump;
+#[cfg(test)]
+mod extension_tests;
 mod failure;
 mod from_reply;
 mod interpreter;
+mod json;
+mod json_decode;
+mod json_encode;
+mod json_tokens;
 mod libraries;
+mod msgpack;
+mod msgpack_decode;
+mod nest;
 mod random;
 mod register;
 mod run;
@@ -21,6 +32,7 @@ mod scripts;
 mod sha;
 mod shebang;
 mod shelf;
+mod structs;
 #[cfg(test)]
 mod tests;
 mod to_reply;
@@ -28,10 +40,8 @@ mod words;
 
 pub(crate) use call::{Abandon, Call, Failure, Invocation, LogLevel};
 pub(crate) use interpreter::{Interpreter, Setup};
-pub(crate) use libraries::{
-    Found, Libraries, Library, LibraryFunction, LibraryStats, RestorePolicy,
-};
-pub(crate) use scripts::{Origin, Script, ScriptStats, Scripts};
+pub(crate) use libraries::{Found, Libraries, Library, RestorePolicy};
+pub(crate) use scripts::{Origin, Script, Scripts};
 pub(crate) use sha::Sha;
 pub(crate) use shebang::{ScriptFlags, UnknownFlags};
 pub(crate) use shelf::dump_libraries;
@@ -42,4 +52,9 @@ use mlua::{Lua, Table};
 type Install = fn(&Lua) -> mlua::Result<Table>;
 
 /// Libraries of our own beside Lua's, by the name under which scripts find them.
-const EXTENSIONS: &[(&str, Install)] = &[];
+const EXTENSIONS: &[(&str, Install)] = &[
+    ("bit", bits::install),
+    ("cjson", json::install),
+    ("cmsgpack", msgpack::install),
+    ("struct", structs::install),
+];

@@ -57,6 +57,11 @@ impl<'a> Args<'a> {
         self.spans.iter().map(move |span| span.of(self.bytes))
     }
 
+    /// The first `count`, or all where there are fewer.
+    pub(crate) fn first(self, count: usize) -> Self {
+        Self { spans: self.spans.get(..count).unwrap_or(self.spans), ..self }
+    }
+
     /// All from `index` on; empty past the end.
     pub(crate) fn skip(self, index: usize) -> Self {
         Self { spans: self.spans.get(index..).unwrap_or_default(), ..self }
@@ -84,6 +89,7 @@ mod tests {
         assert!(args.skip(3).is_empty() && args.skip(usize::MAX).is_empty());
         assert_eq!(args.skip(1).iter().rev().collect::<Vec<_>>(), [&b"value"[..], b""]);
         assert_eq!(args.skip(9).name(), b"");
+        assert_eq!((args.first(1).len(), args.first(9).len()), (1, 3));
         assert_eq!(format!("{args:?}"), r#"["SET", "", "value"]"#);
     }
 

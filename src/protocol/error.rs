@@ -34,6 +34,14 @@ pub(crate) enum Error {
     NotInteger,
     #[error("ERR value is not a valid float")]
     NotFloat,
+    #[error("ERR min or max is not a float")]
+    BoundNotFloat,
+    #[error("ERR min or max not valid string range item")]
+    BoundNotLex,
+    #[error("ERR value is out of range, must be positive")]
+    NotPositive,
+    #[error("ERR value is out of range")]
+    OutOfRange,
     #[error("ERR invalid cursor")]
     InvalidCursor,
     #[error("ERR DB index is out of range")]
@@ -57,6 +65,25 @@ pub(crate) enum Error {
     DecrementOverflow,
     #[error("ERR increment would produce NaN or Infinity")]
     IncrementNotFinite,
+    #[error("ERR resulting score is not a number (NaN)")]
+    ScoreNotNumber,
+
+    // What is wrong with a transaction.
+    #[error("ERR MULTI calls can not be nested")]
+    NestedMulti,
+    #[error("ERR EXEC without MULTI")]
+    ExecWithoutMulti,
+    #[error("ERR DISCARD without MULTI")]
+    DiscardWithoutMulti,
+    #[error("ERR WATCH inside MULTI is not allowed")]
+    WatchInMulti,
+    #[error("ERR Command not allowed inside a transaction")]
+    NotInTransaction,
+    #[error("EXECABORT Transaction discarded because of previous errors.")]
+    ExecAborted,
+    /// Because EXEC itself was refused.
+    #[error("EXECABORT Transaction discarded because of: {0}")]
+    ExecRefused(Line),
 
     // Who asks.
     #[error("NOAUTH Authentication required.")]
@@ -79,9 +106,42 @@ pub(crate) enum Error {
     #[error("ERR Protocol version is not an integer or out of range")]
     ProtocolNotInteger,
 
+    /// Of the command named, in lower case.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    )]
+    Subscriber(String),
+
     // What the server cannot do, or not now.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
+    #[error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+         you can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server."
+    )]
+    DebugRefused,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    )]
+    Busy,
+    #[error(
+        "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+    )]
+    BusyFunction,
+    #[error("NOSCRIPT No matching script. Please use EVAL.")]
+    NoScript,
+    #[error("ERR Script killed by user with SCRIPT KILL...")]
+    ScriptKilled,
+    #[error("NOTBUSY No scripts in execution right now.")]
+    NotBusy,
+    #[error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+         can either wait the script termination or kill the server in a hard way using the \
+         SHUTDOWN NOSAVE command."
+    )]
+    Unkillable,
     #[error("ERR max number of clients reached")]
     MaxClients,
     #[error("ERR This instance has cluster support disabled")]
@@ -148,6 +208,14 @@ impl Error {
     /// An argument of a native command, with a fragment such as `expected a whole number`.
     pub(crate) fn argument(name: &'static str, expected: impl Into<Cow<'static, str>>) -> Self {
         Self::Argument { name, expected: expected.into() }
+    }
+
+    /// EXEC is refused for this reason, whose code is left out where it says nothing.
+    pub(crate) fn exec_refused(reason: &Self) -> Self {
+        let mut text = Vec::new();
+        reason.write(&mut text);
+        let text = text.strip_prefix(b"ERR ").unwrap_or(&text);
+        Self::ExecRefused(Line(text.to_vec()))
     }
 
     /// Any other error: `ERR` and a room's own words.
@@ -264,11 +332,22 @@ mod tests {
             (Error::NoProto, "NOPROTO"),
             (Error::OutOfMemory, "OOM"),
             (Error::WrongType, "WRONGTYPE"),
+            (Error::ExecAborted, "EXECABORT"),
+            (Error::Busy, "BUSY"),
+            (Error::BusyFunction, "BUSY"),
+            (Error::NotBusy, "NOTBUSY"),
+            (Error::NoScript, "NOSCRIPT"),
+            (Error::Unkillable, "UNKILLABLE"),
         ];
         let ordinary = [
             Error::Syntax,
             Error::NotInteger,
             Error::NotFloat,
+            Error::BoundNotFloat,
+            Error::BoundNotLex,
+            Error::NotPositive,
+            Error::OutOfRange,
+            Error::ScoreNotNumber,
             Error::InvalidCursor,
             Error::DbOutOfRange,
             Error::NoSuchKey,
@@ -277,8 +356,15 @@ mod tests {
             Error::IncrementOverflow,
             Error::DecrementOverflow,
             Error::IncrementNotFinite,
+            Error::NestedMulti,
+            Error::ExecWithoutMulti,
+            Error::DiscardWithoutMulti,
+            Error::WatchInMulti,
+            Error::NotInTransaction,
+            Error::ScriptKilled,
             Error::NoPassword,
             Error::ProtocolNotInteger,
+            Error::DebugRefused,
             Error::MaxClients,
             Error::ClusterDisabled,
         ];

@@ -18,6 +18,15 @@ impl OwnedArgs {
         owned
     }
 
+    /// The same words in a buffer of their own, and no larger than they are.
+    pub(crate) fn copy(args: Args<'_>) -> Self {
+        let bytes = args.iter().map(<[u8]>::len).sum();
+        let mut owned =
+            Self { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(args.len()) };
+        args.iter().for_each(|word| owned.push(word));
+        owned
+    }
+
     /// Adds a word. All words together are bounded by what a request may take.
     pub(crate) fn push(&mut self, word: &[u8]) {
         let start = self.bytes.len() as u32;

@@ -2,7 +2,7 @@
 
 use crate::commands::{Host, Outcome, Session, Worker};
 use crate::protocol::Args;
-use crate::time::Clock;
+use crate::time::{Clock, Timestamp};
 
 use super::peer::PeerState;
 
@@ -13,11 +13,13 @@ pub(super) enum Answerer {
 }
 
 impl Answerer {
-    pub(super) fn begin(&mut self, peer: &PeerState, clock: &Clock) {
-        peer.active(match self {
+    pub(super) fn begin(&mut self, peer: &PeerState, clock: &Clock) -> Timestamp {
+        let now = match self {
             Self::Commands(worker) => worker.begin(),
             Self::Pong => clock.now(),
-        });
+        };
+        peer.active(now);
+        now
     }
 
     /// Answers at least the first of these requests. Returns how many, and what the last one

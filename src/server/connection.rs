@@ -21,6 +21,7 @@ use tracing::debug;
 
 use super::answer::Answerer;
 use super::hub::Hub;
+use super::listen::Pulse;
 use super::peer::PeerState;
 use crate::commands::{GROUP_MAX, Outcome, Session};
 use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
@@ -50,12 +51,13 @@ struct Tools {
     scanner: Scanner,
     out: Vec<u8>,
     answerer: Answerer,
+    pulse: Arc<Pulse>,
 }
 
 impl Scratch {
-    pub(super) fn new(scanner: Scanner, answerer: Answerer) -> Self {
+    pub(super) fn new(scanner: Scanner, answerer: Answerer, pulse: Arc<Pulse>) -> Self {
         let out = Vec::with_capacity(READ_BYTES_MAX);
-        let tools = Tools { scanner, out, answerer };
+        let tools = Tools { scanner, out, answerer, pulse };
         Self { input: vec![0; READ_BYTES_MAX].into(), tools }
     }
 }
@@ -122,6 +124,10 @@ impl Connection {
             }
             if self.closing || self.peer.is_killed() {
                 return Poll::Ready(End::Done);
+            }
+            if !self.peer.mailbox.is_empty() {
+                self.deliver(cx);
+                continue;
             }
             let turn = if self.more { self.again(cx) } else { self.read(cx) };
             match turn {
@@ -267,8 +273,8 @@ impl Connection {
 
     /// Answers the requests that were scanned, until one ends the connection.
     fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) {
-        let Tools { scanner, out, answerer } = tools;
-        answerer.begin(&self.peer, self.hub.clock());
+        let Tools { scanner, out, answerer, pulse } = tools;
+        pulse.begin_turn(answerer.begin(&self.peer, self.hub.clock()));
         let mut at = 0;
         while at < scanner.len() {
             // The bound is for what piles up: a single reply may be longer.
@@ -284,12 +290,32 @@ impl Connection {
                 self.closing = true;
                 break;
             }
+            if !self.peer.mailbox.is_empty() {
+                self.take_mail(out);
+            }
             if out.len() >= WRITE_BYTES_MIN {
                 self.send(cx, out);
             }
         }
         answerer.end();
+        pulse.end_turn();
         self.peer.answered(&mut self.session);
+    }
+
+    /// Writes what has come for this connection behind the replies that are there.
+    fn take_mail(&mut self, out: &mut Vec<u8>) {
+        let pushes = self.peer.mailbox.take();
+        self.hub.service().write_pushes(&mut self.session, pushes, out);
+    }
+
+    /// Sends what has come for this connection while it had nothing to answer.
+    fn deliver(&mut self, cx: &mut Context<'_>) {
+        let scratch = Rc::clone(&self.scratch);
+        let out = &mut scratch.borrow_mut().tools.out;
+        out.clear();
+        self.take_mail(out);
+        self.send(cx, out);
+        self.peer.active(self.hub.clock().now());
     }
 
     fn refuse(&self, error: ProtocolError, out: &mut Vec<u8>) {
@@ -333,6 +359,8 @@ fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
 pub(super) async fn serve(mut connection: Connection) {
     let end = poll_fn(|cx| connection.poll(cx)).await;
     connection.hub.forget(connection.session.id);
+    let now = connection.hub.clock().now();
+    connection.hub.service().forget(&mut connection.session, now);
     if matches!(end, End::Unread) {
         connection.hub.count_unread(connection.session.id, connection.unsent.len());
         return;
@@ -344,6 +372,7 @@ pub(super) async fn serve(mut connection: Connection) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.hub.service().forget(&mut self.session, self.hub.clock().now());
         self.hub.forget(self.session.id);
     }
 }

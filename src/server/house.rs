@@ -16,6 +16,9 @@ use crate::time::{DISCIPLINE_PERIOD, Discipline, Duration};
 /// A gap between our clock and the wall clock above this is worth a person's attention.
 const GAP_TOLD_US: u64 = 1_000_000;
 
+/// How late it may be noticed that a script runs for long.
+const LOOK_FOR_LONG_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HouseOptions {
     pub(crate) expiry_period: Duration,
@@ -26,18 +29,25 @@ pub(crate) struct HouseOptions {
 pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
     let mut sweep = interval(options.expiry_period.as_std());
     let mut second = interval(DISCIPLINE_PERIOD.as_std());
+    let mut scripts = interval(LOOK_FOR_LONG_EVERY);
+    scripts.set_missed_tick_behavior(MissedTickBehavior::Delay);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     second.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut gap_told = false;
     loop {
         tokio::select! {
             _ = sweep.tick() => {
-                expire(&hub, options.expiry_budget);
+                if hub.service().runtime().sweeps() {
+                    expire(&hub, options.expiry_budget);
+                }
                 make_room(&hub, options.expiry_budget);
+                hub.service().hand_out(&*hub);
             }
+            _ = scripts.tick() => hub.service().look_for_long(hub.clock().now()),
             _ = second.tick() => {
                 hub.close_idle();
                 hub.measure();
+                hub.service().upkeep(hub.clock().now());
                 hub.events().upkeep();
                 gap_told = note(&hub, hub.clock().discipline(), gap_told);
             }

@@ -4,13 +4,17 @@
 //! of a connection ever moves between threads. One control thread accepts, gives each
 //! connection to the worker with the fewest, keeps house (expiry, idle connections, the clock)
 //! and hears signals, so it works on when every worker is busy.
+//!
+//! A script can hold up its worker for ever. There is one worker more, the stand-in, that is
+//! given connections only while all others are held up: what may be asked then, SCRIPT KILL
+//! first of all, is answered by it.
 
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -25,7 +29,7 @@ use super::hub::Hub;
 use super::peer::PeerState;
 use crate::commands::{Session, Worker};
 use crate::protocol::{Error as Refusal, Limits, Reply, Resp, Scanner};
-use crate::time::Duration;
+use crate::time::{Duration, Timestamp};
 
 /// Connections that may wait for a worker to take them; the acceptor waits when it is full.
 const HANDOVER_MAX: usize = 1_024;
@@ -107,14 +111,38 @@ pub(crate) fn local_port(socket: &Socket) -> Option<u16> {
 
 /// The worker threads, and how to hand them connections.
 pub(super) struct Workers {
+    /// The last is the stand-in's.
     doors: Vec<Door>,
     threads: Vec<JoinHandle<()>>,
 }
 
 struct Door {
-    /// Connections the worker has, or is about to have.
-    load: Arc<AtomicUsize>,
+    pulse: Arc<Pulse>,
     sender: mpsc::Sender<Accepted>,
+}
+
+/// How a worker is doing, for who chooses among them.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Connections the worker has, or is about to have.
+    load: AtomicUsize,
+    /// When it began to answer what a connection has sent; zero while it does not.
+    turn_began_us: AtomicU64,
+}
+
+impl Pulse {
+    pub(super) fn begin_turn(&self, now: Timestamp) {
+        self.turn_began_us.store(now.as_micros(), Ordering::Relaxed);
+    }
+
+    pub(super) fn end_turn(&self) {
+        self.turn_began_us.store(0, Ordering::Relaxed);
+    }
+
+    fn is_held_up(&self, now: Timestamp, after: Duration) -> bool {
+        let began_us = self.turn_began_us.load(Ordering::Relaxed);
+        began_us != 0 && now.since(Timestamp::from_micros(began_us)) >= after
+    }
 }
 
 struct Accepted {
@@ -126,11 +154,12 @@ struct Accepted {
 impl Workers {
     pub(super) fn start(hub: &Arc<Hub>, manner: &Manner) -> Result<Self, Error> {
         let (mut doors, mut threads) = (Vec::new(), Vec::new());
-        for number in 0..manner.workers.max(1) {
+        let names = (0..manner.workers.max(1)).map(|number| format!("worker-{number}"));
+        for name in names.chain(["stand-in".to_owned()]) {
             let (sender, receiver) = mpsc::channel(HANDOVER_MAX);
-            let load = Arc::new(AtomicUsize::new(0));
+            let pulse = Arc::new(Pulse::default());
             let (hub, limits, pong) = (Arc::clone(hub), manner.limits, manner.pong);
-            doors.push(Door { load: Arc::clone(&load), sender });
+            doors.push(Door { pulse: Arc::clone(&pulse), sender });
             let work = move || {
                 let answerer = if pong {
                     Answerer::Pong
@@ -138,10 +167,10 @@ impl Workers {
                     let worker = Worker::new(Arc::clone(hub.service()), hub.clock().clone());
                     Answerer::Commands(Box::new(worker))
                 };
-                let scratch = Scratch::new(Scanner::new(limits), answerer);
-                work(receiver, hub, load, Rc::new(RefCell::new(scratch)));
+                let scratch = Scratch::new(Scanner::new(limits), answerer, Arc::clone(&pulse));
+                work(receiver, hub, pulse, Rc::new(RefCell::new(scratch)));
             };
-            let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(work);
+            let thread = std::thread::Builder::new().name(name).spawn(work);
             threads.push(thread.map_err(Error::Thread)?);
         }
         Ok(Self { doors, threads })
@@ -157,13 +186,14 @@ impl Workers {
         }
     }
 
-    async fn hand_over(&self, accepted: Accepted) {
-        let door = self
-            .doors
+    async fn hand_over(&self, accepted: Accepted, held_up: impl Fn(&Pulse) -> bool) {
+        let (stand_in, workers) = self.doors.split_last().expect("there is a stand-in");
+        let door = workers
             .iter()
-            .min_by_key(|door| door.load.load(Ordering::Relaxed))
-            .expect("there is at least one worker");
-        door.load.fetch_add(1, Ordering::Relaxed);
+            .filter(|door| !held_up(&door.pulse))
+            .min_by_key(|door| door.pulse.load.load(Ordering::Relaxed))
+            .unwrap_or(stand_in);
+        door.pulse.load.fetch_add(1, Ordering::Relaxed);
         if door.sender.send(accepted).await.is_err() {
             warn!("a worker is gone, its connection is closed");
         }
@@ -171,11 +201,11 @@ impl Workers {
 }
 
 /// A connection's place in its worker's load, given back also when the connection panics.
-struct Place(Arc<AtomicUsize>);
+struct Place(Arc<Pulse>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.load.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -183,7 +213,7 @@ impl Drop for Place {
 fn work(
     mut receiver: mpsc::Receiver<Accepted>,
     hub: Arc<Hub>,
-    load: Arc<AtomicUsize>,
+    pulse: Arc<Pulse>,
     scratch: Rc<RefCell<Scratch>>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -198,7 +228,7 @@ fn work(
     tasks.spawn_local(async move {
         while let Some(Accepted { stream, peer, session }) = receiver.recv().await {
             let id = session.id;
-            let place = Place(Arc::clone(&load));
+            let place = Place(Arc::clone(&pulse));
             match TcpStream::from_std(stream) {
                 Ok(stream) => {
                     let (scratch, hub) = (Rc::clone(&scratch), Arc::clone(&hub));
@@ -239,7 +269,14 @@ pub(super) async fn accept(
             continue;
         }
         match admit(&hub, stream, address, keepalive) {
-            Ok(accepted) => workers.hand_over(accepted).await,
+            Ok(accepted) => {
+                // Read once: without a script that runs for long nobody is held up.
+                let busy_after = hub.service().long_after();
+                let now = hub.clock().now();
+                let held_up =
+                    |pulse: &Pulse| busy_after.is_some_and(|after| pulse.is_held_up(now, after));
+                workers.hand_over(accepted, held_up).await;
+            }
             Err(error) => debug!(%error, "an accepted connection was gone already"),
         }
     }

@@ -9,6 +9,7 @@ mod connection;
 mod house;
 mod hub;
 mod listen;
+mod mailbox;
 mod options;
 mod peer;
 mod process;
@@ -69,6 +70,7 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
     info!(connections = hub.connected(), "stopping: finishing what has begun");
     accepting.shutdown().await;
     let ending = drain(&hub, plan.drain_timeout).await;
+    hub.service().end_scripts();
     house.abort();
     if let Some(workers) = Arc::into_inner(workers) {
         workers.join();
@@ -81,6 +83,10 @@ async fn drain(hub: &Hub, timeout: Duration) -> Ending {
     /// How often the remaining connections are counted.
     const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
     hub.drain();
+    // Who would wait for a script that runs for long has done so already.
+    if hub.service().long_after().is_some() {
+        hub.service().end_scripts();
+    }
     let done = async {
         while hub.connected() > 0 {
             tokio::time::sleep(LOOK_EVERY).await;

@@ -83,10 +83,11 @@ const METRICS: &[Metric] = &[
     counter(
         "tollgate_connections_closed_total",
         Unit::None,
-        "Clients the server closed: sent no request, left replies unread, or were idle too long.",
+        "Clients the server closed: sent no request, left replies or pushes unread, or were idle.",
         |from, to| {
             to.sample(&[("reason", "protocol")], from.facts.closed_protocol);
             to.sample(&[("reason", "unread")], from.facts.closed_unread);
+            to.sample(&[("reason", "pushes")], from.facts.closed_pushes);
             to.sample(&[("reason", "idle")], from.facts.closed_idle);
         },
     ),
@@ -130,6 +131,32 @@ const METRICS: &[Metric] = &[
         Unit::None,
         "Keys given up to make room.",
         |from, to| to.sample(&[], from.engine.evicted),
+    ),
+    gauge(
+        "tollgate_scripts_running",
+        Unit::None,
+        "Scripts that run now; while one is long, other clients are answered BUSY.",
+        |from, to| {
+            let runs = from.service.script_runs();
+            to.sample(&[("state", "short")], runs.running - runs.long);
+            to.sample(&[("state", "long")], runs.long);
+        },
+    ),
+    counter(
+        "tollgate_scripts_total",
+        Unit::None,
+        "Scripts run over the shards of the keys they declared, or over all.",
+        |from, to| {
+            let runs = from.service.script_runs();
+            to.sample(&[("keys", "declared")], runs.declared);
+            to.sample(&[("keys", "all")], runs.all);
+        },
+    ),
+    counter(
+        "tollgate_scripts_rerun_total",
+        Unit::None,
+        "Scripts begun again over all shards, for a key they had not declared.",
+        |from, to| to.sample(&[], from.service.script_runs().again),
     ),
     counter(
         "tollgate_keyspace_hits_total",

@@ -4,6 +4,7 @@
 //! --- title of a section: a new connection to an empty server
 //! resp 3                    the connection begins with HELLO 3
 //! tollgate only             not played at Redis
+//! script script.lua         loads the script in the file beside; {sha} stands for its name
 //! # a comment
 //! > SET key "a\r\nb"        a request: words, quoted where needed
 //! >> "PING\r\n"             raw bytes; each reply is then one group of `<` lines
@@ -12,9 +13,12 @@
 //! < :[1..10]                any integer from 1 to 10
 //! < ...                     any one reply, or within one, any one line
 //! < (closed)                the end of the connection
+//! b> GET key                the same of a further connection, by its name; `b<` is its reply
+//! > CLIENT UNBLOCK ID(b)    a word or a line of a reply: the number of that connection
 //! @ +59s                    moves the clock; such a section is not played at Redis
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,13 +34,23 @@ pub(crate) struct Section {
     pub(crate) title: String,
     resp3: bool,
     pub(crate) ours_only: bool,
+    /// The name of the script loaded last.
+    sha: String,
     steps: Vec<Step>,
 }
 
 enum Step {
     Advance(String),
-    Send { line: usize, typed: String, bytes: Vec<u8> },
-    Expect { line: usize, reply: Vec<String>, differs: Option<String> },
+    Send { line: usize, who: String, typed: String, words: Vec<Vec<u8>>, raw: bool },
+    Expect { line: usize, who: String, reply: Vec<String>, differs: Option<String> },
+}
+
+/// The connections of a section by their names; the first one has none.
+struct Connections {
+    port: u16,
+    resp3: bool,
+    open: BTreeMap<String, Connection>,
+    numbers: BTreeMap<String, String>,
 }
 
 /// Who plays: us, whose clock moves, or the real Redis.
@@ -47,17 +61,22 @@ pub(crate) enum Player<'a> {
 
 /// Every transcript under `tests/it/wire`, by name.
 pub(crate) fn all() -> Vec<Transcript> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/wire");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the folder is there")
-        .map(|entry| entry.expect("it can be read").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "resp"))
-        .collect();
-    paths.sort();
-    paths.into_iter().map(read).collect()
+    let paths = within("tests/it/wire").into_iter();
+    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "resp");
+    paths.filter(is_transcript).map(read).collect()
 }
 
-fn read(path: PathBuf) -> Transcript {
+/// What a folder of the project holds, by name.
+pub(crate) fn within(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("it can be read").path()).collect();
+    paths.sort();
+    paths
+}
+
+pub(crate) fn read(path: PathBuf) -> Transcript {
     let text = fs::read_to_string(&path).expect("a transcript is text");
     let mut sections = vec![Section::default()];
     let mut differs = None;
@@ -66,32 +85,38 @@ fn read(path: PathBuf) -> Transcript {
         let place = || format!("{}:{line}", path.display());
         let (sign, rest) = row.split_once(' ').unwrap_or((row, ""));
         let section = sections.last_mut().expect("there is always one");
+        let name = sign.trim_end_matches(['<', '>']);
+        let (who, sign) = match name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            true if name.len() < sign.len() => (name.to_owned(), &sign[name.len()..]),
+            _ => (String::new(), sign),
+        };
         match sign {
             "" | "#" => {}
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
+            "script" => section.load(line, rest, &path),
             "!" => differs = Some(rest.to_owned()),
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
-            ">" => {
-                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                let bytes = crate::resp::encode(&words);
-                section.steps.push(Step::Send { line, typed: rest.to_owned(), bytes });
-            }
-            ">>" => {
-                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
-                let (typed, bytes) = (rest.to_owned(), words.concat());
-                section.steps.push(Step::Send { line, typed, bytes });
+            ">" | ">>" => {
+                let named = rest.replace("{sha}", &section.sha);
+                let words =
+                    words(&named).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
+                let (typed, raw) = (rest.to_owned(), sign == ">>");
+                section.steps.push(Step::Send { line, who, typed, words, raw });
             }
             "<" => match section.steps.last_mut() {
                 Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
                 _ => {
-                    let reply = vec![rest.to_owned()];
-                    section.steps.push(Step::Expect { line, reply, differs: differs.take() });
+                    let reply = vec![rest.replace("{sha}", &section.sha)];
+                    let differs = differs.take();
+                    section.steps.push(Step::Expect { line, who, reply, differs });
                 }
             },
-            _ => panic!("{}: a line begins with one of --- resp tollgate # > >> ! < @", place()),
+            _ => panic!(
+                "{}: a line begins with one of --- resp tollgate script # > >> ! < @",
+                place()
+            ),
         }
     }
     sections.retain(|section| !section.steps.is_empty());
@@ -153,6 +178,17 @@ pub(crate) fn words(text: &str) -> Option<Vec<Vec<u8>>> {
 }
 
 impl Section {
+    /// Loads the script in a file beside the transcript.
+    fn load(&mut self, line: usize, file: &str, transcript: &Path) {
+        let text = fs::read(transcript.with_file_name(file)).expect("the script is there");
+        self.sha = sha1_smol::Sha1::from(&text).hexdigest();
+        let words = vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), text];
+        let reply = vec![format!("\"{}\"", self.sha)];
+        let (typed, who) = (format!("script {file}"), String::new());
+        self.steps.push(Step::Send { line, who: who.clone(), typed, words, raw: false });
+        self.steps.push(Step::Expect { line, who, reply, differs: None });
+    }
+
     fn moves_the_clock(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Advance(_)))
     }
@@ -180,24 +216,21 @@ impl Section {
     /// Plays the section at an empty server; returns what was wrong.
     pub(crate) fn play(&self, port: u16, player: &Player<'_>) -> Vec<String> {
         let mut wrong = Vec::new();
-        let mut connection = Connection::open(port);
-        connection.line("FLUSHALL");
-        if self.resp3 {
-            connection.line("HELLO 3");
-        }
-        let (mut sent, mut is_open) = (String::new(), true);
+        let mut connections = Connections::open(port, self.resp3);
+        let mut sent = String::new();
         for step in &self.steps {
             match (step, player) {
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
                 (Step::Advance(_), Player::Redis) => {}
-                (Step::Send { line, typed, bytes }, _) => {
+                (Step::Send { line, who, typed, words, raw }, _) => {
                     sent = format!("{line}: {typed}");
-                    connection.send(bytes);
+                    connections.send(who, words, *raw);
                 }
-                (Step::Expect { line, reply, differs }, player) => {
-                    let got = connection.reply();
-                    is_open &= got != ["(closed)"];
-                    let same = matches(reply, &got);
+                (Step::Expect { line, who, reply, differs }, player) => {
+                    let reply: Vec<String> =
+                        reply.iter().map(|line| connections.numbered(line)).collect();
+                    let got = connections.reply(who);
+                    let same = matches(&reply, &got);
                     let right = match (player, differs) {
                         (Player::Redis, Some(_)) => !same,
                         _ => same,
@@ -208,17 +241,65 @@ impl Section {
                 }
             }
         }
-        if is_open {
-            wrong.extend(unread(&mut connection).map(|got| format!("{sent}\n  also: {got:?}")));
-        }
+        wrong.extend(connections.unread().map(|got| format!("{sent}\n  also: {got:?}")));
         wrong
     }
 }
 
-/// What comes before the echo of a word that no transcript says: a reply that none expected.
-fn unread(connection: &mut Connection) -> Option<Vec<String>> {
-    let got = connection.ask(&[b"ECHO", b"end of the section"]);
-    (got != ["\"end of the section\""]).then_some(got)
+impl Connections {
+    fn open(port: u16, resp3: bool) -> Self {
+        let (open, numbers) = (BTreeMap::new(), BTreeMap::new());
+        let mut connections = Self { port, resp3, open, numbers };
+        connections.of("").line("FLUSHALL");
+        connections
+    }
+
+    fn of(&mut self, who: &str) -> &mut Connection {
+        self.open.entry(who.to_owned()).or_insert_with(|| {
+            let mut connection = Connection::open(self.port);
+            let number = connection.line("CLIENT ID").split_off(1);
+            self.numbers.insert(format!("ID({who})"), number);
+            if self.resp3 {
+                connection.line("HELLO 3");
+            }
+            connection
+        })
+    }
+
+    fn send(&mut self, who: &str, words: &[Vec<u8>], raw: bool) {
+        if raw {
+            return self.of(who).send(&words.concat());
+        }
+        let number = |word: &[u8]| self.numbers.get(str::from_utf8(word).ok()?).cloned();
+        let words: Vec<Vec<u8>> = words
+            .iter()
+            .map(|word| number(word).map_or_else(|| word.clone(), String::into_bytes))
+            .collect();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        self.of(who).send(&crate::resp::encode(&words));
+    }
+
+    /// The line with the number of the connection in it that it names, if any.
+    fn numbered(&self, line: &str) -> String {
+        let named = self.numbers.iter().find(|(name, _)| line.ends_with(*name));
+        named.map_or_else(|| line.to_owned(), |(name, number)| line.replace(name, number))
+    }
+
+    fn reply(&mut self, who: &str) -> Vec<String> {
+        let got = self.of(who).reply();
+        if got == ["(closed)"] {
+            self.open.remove(who);
+        }
+        got
+    }
+
+    /// What comes before the echo of a word that no transcript says: a reply that none expected.
+    fn unread(&mut self) -> impl Iterator<Item = Vec<String>> {
+        self.open.values_mut().filter_map(|connection| {
+            let got = connection.ask(&[b"PING", b"end of the section"]);
+            (got.last().map(String::as_str) != Some("\"end of the section\"")).then_some(got)
+        })
+    }
 }
 
 fn matches(expected: &[String], got: &[String]) -> bool {
