@@ -245,8 +245,11 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
-        self.service.hand_out(host);
-        if session.caching && !self.is_of_client(session.last_command) {
+        self.service.hand_out(host, self.now);
+        if session.caching
+            && !session.transaction.is_open()
+            && !self.is_of_client(session.last_command)
+        {
             session.caching = false;
         }
         match session.replies {
@@ -256,9 +259,10 @@ impl Worker {
         }
         match outcome {
             Outcome::Pushed => return outcome,
+            Outcome::Block => session.waits_silently = true,
             Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
-        if outcome == Outcome::Close { outcome } else { Outcome::Silent }
+        if outcome == Outcome::Reply { Outcome::Silent } else { outcome }
     }
 
     fn is_of_client(&self, number: u16) -> bool {

@@ -5,6 +5,7 @@
 //! the shards of the keys it declared is abandoned at the first command that needs another.
 
 use super::call::Answer;
+use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::session::Outcome;
 use super::spec::{Flags, Keys};
@@ -74,12 +75,16 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         Ok(number)
     }
 
-    /// Whether every key that the command names is within the script's shards.
+    /// Whether every key that the command names is within the script's shards, and what the
+    /// script does can still be taken back.
     fn reaches(&self, entry: &Entry, words: Args<'_>) -> bool {
         let engine = self.runner.worker.service.engine();
         let mut places = entry.keys().places(words).filter_map(|place| words.get(place));
+        let held_back = self.runner.session.held_back.as_ref();
         self.reach == Reach::All
-            || entry.keys() != Keys::All && places.all(|key| self.view.holds(engine.key(key)))
+            || entry.keys() != Keys::All
+                && places.all(|key| self.view.holds(engine.key(key)))
+                && !held_back.is_some_and(HeldBack::is_full)
     }
 
     fn carry_out(&mut self, number: u16, words: Args<'_>, reply: &mut Reply<'_>) -> Answer {

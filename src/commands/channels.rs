@@ -82,6 +82,17 @@ impl Channels {
         names.map(|names| names[kind as usize].iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// How many would be handed a message on this channel.
+    pub(super) fn receivers(&self, kind: Kind, channel: &[u8]) -> usize {
+        let direct = self.subscribers(kind, channel);
+        if kind == Kind::Shard {
+            return direct;
+        }
+        let patterns = &self.subscribers[Kind::Pattern as usize];
+        let fitting = patterns.iter().filter(|entry| glob::matches(entry.key(), channel));
+        direct + fitting.map(|entry| entry.value().len()).sum::<usize>()
+    }
+
     /// Hands a message to all who subscribe to its channel, or to a pattern that fits. Returns
     /// how many there were. Shard channels have no patterns.
     pub(super) fn publish(

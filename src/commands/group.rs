@@ -47,7 +47,7 @@ impl Worker {
         if answered.is_empty() {
             return (1, self.call(session, host, requests[0], out));
         }
-        self.service.hand_out(host);
+        self.service.hand_out(host, self.now);
         let count = answered.len();
         for (number, error) in answered {
             session.last_command = number;

@@ -65,10 +65,11 @@ pub(super) fn clients(call: &Call<'_, '_>, out: &mut String) {
          maxclients:{}\n\
          client_recent_max_input_buffer:{input_bytes_max}\n\
          client_recent_max_output_buffer:{output_bytes_max}\n\
-         blocked_clients:0\n\
+         blocked_clients:{}\n\
          tracking_clients:{}\n\
          clients_in_timeout_table:0\n",
         call.service.runtime().connections_max(),
+        call.service.waits().len(),
         call.service.tracking().counts().clients,
     );
 }

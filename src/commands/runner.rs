@@ -9,6 +9,7 @@ use super::host::Host;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
 use super::tally::Runs;
+use super::waiting;
 use crate::engine::View;
 use crate::protocol::{Args, Reply};
 
@@ -52,6 +53,10 @@ impl<'w> Runner<'w> {
                 let request = worker.request(self.session, entry, args)?;
                 answer(&request, ground, reply)?;
                 Ok(Outcome::Reply)
+            }
+            Handler::Blocking(plan) => {
+                let request = worker.request(self.session, entry, args)?;
+                waiting::begin(plan(&request)?, &request, ground, self.session, reply)
             }
             Handler::Nested(answer) => answer(self, args, ground, reply),
             Handler::Parent => Err(crate::protocol::Error::Syntax),

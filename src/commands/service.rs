@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
@@ -19,6 +20,7 @@ use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
+use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
@@ -41,10 +43,15 @@ pub(crate) struct Service {
     unwatched: Mutex<Vec<Watch>>,
     channels: Channels,
     tracking: Tracking,
+    /// By connection.
+    waits: DashMap<u64, Arc<Wait>, KeyHasher>,
+    /// Ended, and still with keys in shards that were held for long.
+    unwaited: Mutex<Vec<Arc<Wait>>>,
 }
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
@@ -62,6 +69,8 @@ impl Service {
             unwatched: Mutex::default(),
             channels,
             tracking,
+            waits,
+            unwaited: Mutex::default(),
         }
     }
 
@@ -73,11 +82,20 @@ impl Service {
         &self.tracking
     }
 
+    pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {
+        &self.waits
+    }
+
+    pub(super) fn unwaited(&self) -> &Mutex<Vec<Arc<Wait>>> {
+        &self.unwaited
+    }
+
     /// Tells others what has happened in the keyspace, if anything.
     #[inline]
-    pub(crate) fn hand_out(&self, host: &dyn Host) {
-        if self.engine.has_news() {
-            self.tracking.hand_out(host, self.engine.take_news());
+    pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp) {
+        // Serving one who waits may be news for others.
+        while self.engine.has_news() {
+            self.tracking.hand_out(&self.engine, host, now);
         }
     }
 
@@ -85,6 +103,7 @@ impl Service {
     /// on for.
     pub(crate) fn forget(&self, session: &mut Session, now: Timestamp) {
         transaction::abandon(self, session, now);
+        self.wait_no_longer(session, now);
         if session.subscriptions() > 0 {
             self.channels.leave(session.id);
         }
@@ -174,6 +193,7 @@ impl Service {
     /// Once a second: what had to be put off.
     pub(crate) fn upkeep(&self, now: Timestamp) {
         transaction::forget_rest(self, now);
+        self.unwait_rest(now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

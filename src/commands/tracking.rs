@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 use super::host::Host;
 use super::push::{Keys, Push};
 use crate::engine::{Engine, KeyHasher, News, Readers};
+use crate::time::Timestamp;
 
 /// Of which keys a connection hears.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -133,10 +134,10 @@ impl Tracking {
         TrackingCounts { clients: self.trackers.len(), prefixes: self.prefixes.read().len() }
     }
 
-    /// Tells everyone what concerns it.
-    pub(super) fn hand_out(&self, host: &dyn Host, news: Vec<News>) {
+    /// Tells everyone what concerns it of what has happened in the engine.
+    pub(super) fn hand_out(&self, engine: &Engine, host: &dyn Host, now: Timestamp) {
         let mut changed = Vec::new();
-        for news in news {
+        for news in engine.take_news() {
             match news {
                 News::Flushed => {
                     for tracker in &self.trackers {
@@ -147,6 +148,8 @@ impl Tracking {
                     self.tell_readers(host, &key, &readers, by);
                     changed.push((key, by));
                 }
+                News::Served(connection) => host.wake(connection),
+                News::Stalled { db, keys } => engine.serve_stalled(db, keys, now),
             }
         }
         self.broadcast(host, &changed);

@@ -24,6 +24,7 @@ mod tracked;
 mod undo;
 mod value;
 mod view;
+mod waiting;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -39,6 +40,7 @@ pub(crate) use shard::{Expires, Kept};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
+pub(crate) use waiting::{Served, Waiter};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
@@ -232,6 +234,10 @@ impl Engine {
         }
         let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.is_stirred()) {
+            let served = view.serve();
+            self.post_more(served);
+        }
         if view.guards.iter().any(|(_, shard)| shard.followers.has_news()) {
             let by = view.by;
             self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);

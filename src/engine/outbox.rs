@@ -46,6 +46,12 @@ impl Engine {
         self.outbox.any.store(true, Ordering::Release);
     }
 
+    /// Adds news that is no shard's.
+    pub(super) fn post_more(&self, more: Vec<News>) {
+        self.outbox.news.lock().extend(more);
+        self.outbox.any.store(true, Ordering::Release);
+    }
+
     /// The same of one shard, for what time and the memory bound have done.
     pub(super) fn post_of(&self, shard: &mut Shard) {
         if shard.followers.has_news() {

@@ -29,6 +29,10 @@ pub(crate) enum News {
     Changed { key: Box<[u8]>, readers: Readers, by: u64 },
     /// Everything may have changed.
     Flushed,
+    /// A connection has what it waited for.
+    Served(u64),
+    /// One who waits for the first of these keys needs the other one, too.
+    Stalled { db: u8, keys: [Box<[u8]>; 2] },
 }
 
 /// The number of no connection: of what time or the memory bound does.

@@ -41,7 +41,7 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
                     expire(&hub, options.expiry_budget);
                 }
                 make_room(&hub, options.expiry_budget);
-                hub.service().hand_out(&*hub);
+                hub.service().hand_out(&*hub, hub.clock().now());
             }
             _ = scripts.tick() => hub.service().look_for_long(hub.clock().now()),
             _ = second.tick() => {

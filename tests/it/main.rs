@@ -26,4 +26,5 @@ mod resp;
 mod server;
 mod transactions;
 mod transcript;
+mod waiting;
 mod wire;
