@@ -33,23 +33,26 @@ mod sha;
 mod shebang;
 mod shelf;
 mod structs;
+#[cfg(test)]
+mod tests;
 mod to_reply;
 mod words;
 
 pub(crate) use call::{Abandon, Call, Failure, Invocation, LogLevel};
 pub(crate) use interpreter::{Interpreter, Setup};
-pub(crate) use libraries::{
-    Found, Libraries, Library, LibraryFunction, LibraryStats, RestorePolicy,
-};
-pub(crate) use scripts::{Origin, Script, ScriptStats, Scripts};
+pub(crate) use libraries::{Found, Libraries, Library, RestorePolicy};
+pub(crate) use scripts::{Origin, Script, Scripts};
 pub(crate) use sha::Sha;
 pub(crate) use shebang::{ScriptFlags, UnknownFlags};
 pub(crate) use shelf::dump_libraries;
 
 use mlua::{Lua, Table};
 
+/// Makes the table of a library.
+type Install = fn(&Lua) -> mlua::Result<Table>;
+
 /// Libraries of our own beside Lua's, by the name under which scripts find them.
-const EXTENSIONS: &[(&str, fn(&Lua) -> mlua::Result<Table>)] = &[
+const EXTENSIONS: &[(&str, Install)] = &[
     ("bit", bits::install),
     ("cjson", json::install),
     ("cmsgpack", msgpack::install),
