@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::monitor::Origin;
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
@@ -260,7 +261,7 @@ impl Worker {
         match outcome {
             Outcome::Pushed => return outcome,
             Outcome::Block => session.waits_silently = true,
-            Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
+            Outcome::Held | Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
         if outcome == Outcome::Reply { Outcome::Silent } else { outcome }
     }
@@ -319,11 +320,19 @@ impl Worker {
             self.settle(self.clock.now());
         }
         self.batch.runs.count(number);
+        let is_exec = self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG);
+        let monitored = self.service.monitors().any() && !self.entry(number).is_administrative();
+        if monitored && !is_exec {
+            self.show(session, host, args);
+        }
         let mut runner = Runner::new(self, session, host);
         let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
         let mut inner = runner.into_inner();
         if result.is_err() {
             self.batch.runs.fail();
+        }
+        if monitored && is_exec {
+            self.show(session, host, args);
         }
         if alone {
             let began = self.batch.began;
@@ -334,6 +343,11 @@ impl Worker {
             }
         }
         result
+    }
+
+    #[cold]
+    fn show(&self, session: &Session, host: &dyn Host, args: Args<'_>) {
+        self.service.monitors().show(host, (session, Origin::Client), args, self.clock.now());
     }
 
     /// Whether the time of such a request is no part of its batch's, which is shared.
@@ -395,6 +409,9 @@ impl Worker {
         }
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
+        }
+        if session.monitors && (flags.has(Flags::WRITE) || flags.has(Flags::READONLY)) {
+            return Err(Error::text("Replica can't interact with the keyspace"));
         }
         if session.is_restricted() && !flags.has(Flags::SUBSCRIBER) {
             return Err(Error::Subscriber(entry.name.clone()));

@@ -11,6 +11,8 @@ use super::baseline::Baseline;
 use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::monitor::Monitors;
+use super::pause::Pause;
 use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
@@ -43,6 +45,8 @@ pub(crate) struct Service {
     unwatched: Mutex<Vec<Watch>>,
     channels: Channels,
     tracking: Tracking,
+    monitors: Monitors,
+    pause: Pause,
     /// By connection.
     waits: DashMap<u64, Arc<Wait>, KeyHasher>,
     /// Ended, and still with keys in shards that were held for long.
@@ -69,6 +73,8 @@ impl Service {
             unwatched: Mutex::default(),
             channels,
             tracking,
+            monitors: Monitors::default(),
+            pause: Pause::default(),
             waits,
             unwaited: Mutex::default(),
         }
@@ -80,6 +86,14 @@ impl Service {
 
     pub(super) fn tracking(&self) -> &Tracking {
         &self.tracking
+    }
+
+    pub(super) fn monitors(&self) -> &Monitors {
+        &self.monitors
+    }
+
+    pub(crate) fn pause(&self) -> &Pause {
+        &self.pause
     }
 
     pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {
@@ -106,6 +120,9 @@ impl Service {
         self.wait_no_longer(session, now);
         if session.subscriptions() > 0 {
             self.channels.leave(session.id);
+        }
+        if session.monitors {
+            self.monitors.remove(session.id);
         }
         if session.tracking.is_some() {
             self.tracking.end(&self.engine, session.id);

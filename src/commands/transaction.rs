@@ -9,6 +9,7 @@
 //! forgets a session calls [`Service::forget`](super::Service::forget) first.
 
 use super::call::{Answer, Call, Ground};
+use super::monitor::Origin;
 use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Session};
@@ -364,9 +365,10 @@ fn carry_out(
         let args = args.as_args();
         let is_timed = worker.is_timed_alone(*number, args);
         let began = is_timed.then(|| worker.clock().now());
+        runner.show((*number, args), Origin::Client);
         match runner.run_within((*number, args), view, reply) {
             // Nothing waits here: what would, has answered.
-            Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block) => {}
+            Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block | Outcome::Held) => {}
             // An array has as many elements as it says.
             Ok(Outcome::Silent) => reply.ok(),
             Ok(Outcome::Close) => outcome = Outcome::Close,

@@ -63,6 +63,7 @@ impl Scratch {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts of its own each, in any combination")]
 pub(super) struct Connection {
     stream: TcpStream,
     scratch: Rc<RefCell<Scratch>>,
@@ -83,7 +84,9 @@ pub(super) struct Connection {
     overflowed: bool,
     /// What was read after the end.
     discarded_bytes: usize,
-    /// When the wait of the last request is over.
+    /// The next request is not begun before a pause is over.
+    held: bool,
+    /// When the wait of the last request is over, or the pause.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -116,6 +119,7 @@ impl Connection {
             more: false,
             overflowed: false,
             discarded_bytes: 0,
+            held: false,
             timer: None,
         }
     }
@@ -133,8 +137,9 @@ impl Connection {
                 self.deliver(cx);
                 continue;
             }
-            if self.session.wait().is_some() {
-                match self.wait(cx) {
+            if self.session.wait().is_some() || self.held {
+                let waited = if self.held { self.hold(cx) } else { self.wait(cx) };
+                match waited {
                     Poll::Ready(Some(end)) => return Poll::Ready(end),
                     Poll::Ready(None) => continue,
                     Poll::Pending if self.hub.is_draining() => return Poll::Ready(End::Done),
@@ -181,6 +186,22 @@ impl Connection {
             self.peer.answered(&mut self.session);
             self.peer.active(now);
             self.send(cx, &mut answer);
+            return Poll::Ready(None);
+        }
+        self.read_ahead(cx)
+    }
+
+    /// Goes on once the pause is over, or should be.
+    fn hold(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        let left = self.hub.service().pause().left(self.hub.clock().now());
+        let over = left.is_none_or(|left| {
+            let sleep = || Box::pin(tokio::time::sleep(left.as_std()));
+            self.timer.get_or_insert_with(sleep).as_mut().poll(cx).is_ready()
+        });
+        if over {
+            self.timer = None;
+            self.held = false;
+            self.more = true;
             return Poll::Ready(None);
         }
         self.read_ahead(cx)
@@ -311,7 +332,7 @@ impl Connection {
         } else {
             answered = self.answer(cx, tools, input);
         }
-        if self.session.wait().is_some() {
+        if self.session.wait().is_some() || self.held {
             // What comes behind stays unread.
             self.torn = Torn::default();
             self.more = false;
@@ -352,6 +373,10 @@ impl Connection {
             match outcome {
                 Outcome::Close => {
                     self.closing = true;
+                    break;
+                }
+                Outcome::Held => {
+                    self.held = true;
                     break;
                 }
                 Outcome::Block => break,
