@@ -18,6 +18,7 @@ mod readme;
 mod redis;
 mod resp;
 mod server;
+mod scripts;
 mod transactions;
 mod transcript;
 mod wire;
