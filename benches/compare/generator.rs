@@ -63,6 +63,10 @@ impl Programs {
         Program::Tollgate(&self.tollgate)
     }
 
+    pub(crate) fn tollgate_of(&self, workers: u32) -> Program<'_> {
+        Program::TollgateOf(&self.tollgate, workers)
+    }
+
     pub(crate) fn floor(&self) -> Program<'_> {
         Program::Floor(&self.tollgate)
     }

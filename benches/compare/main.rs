@@ -6,9 +6,11 @@
 //! `benches/README.md` says how to read it. Nothing here asserts: a target that is not met is
 //! printed as not met.
 
+mod commands;
 mod generator;
 mod latency;
 mod memory;
+mod pipe;
 mod process;
 mod table;
 mod targets;
@@ -58,6 +60,7 @@ enum Part {
     Single,
     Memory,
     Latency,
+    Commands,
 }
 
 /// How much of everything.
@@ -102,6 +105,7 @@ struct Findings {
     single: Option<anyhow::Result<throughput::Results>>,
     memory: Option<memory::Results>,
     latency: Option<anyhow::Result<[Duel; 2]>>,
+    commands: Option<anyhow::Result<commands::Results>>,
 }
 
 fn main() -> ExitCode {
@@ -129,6 +133,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         single: wanted(Part::Single).then(|| throughput::measure(&programs, &effort, 1)),
         memory: wanted(Part::Memory).then(|| memory::measure(&programs, &effort)),
         latency: wanted(Part::Latency).then(|| latency::measure(&programs, &effort)),
+        commands: wanted(Part::Commands).then(|| commands::measure(&programs, &effort)),
     };
     let report = format!("{}\n{}", preamble(&programs, args)?, findings.markdown());
     println!("{report}");
@@ -184,6 +189,10 @@ impl Findings {
                 duels.each_ref().map(Duel::markdown).join("\n")
             ),
             Err(err) => format!("## Latency\n\nNot measured: {err:#}\n"),
+        }));
+        parts.extend(self.commands.as_ref().map(|commands| match commands {
+            Ok(results) => results.markdown(),
+            Err(err) => format!("## The commands of Redis\n\nNot measured: {err:#}\n"),
         }));
         parts.join("\n")
     }

@@ -29,15 +29,22 @@ const PONG: &[u8; 7] = b"+PONG\r\n";
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Program<'a> {
     Tollgate(&'a Path),
+    /// With so many workers.
+    TollgateOf(&'a Path, u32),
     /// Tollgate's listener, answering PONG to everything.
     Floor(&'a Path),
     Redis(&'a Path),
 }
 
 impl Program<'_> {
-    fn command(self, port: u16) -> anyhow::Result<Command> {
-        let port = port.to_string();
+    fn command(self, number: u16) -> anyhow::Result<Command> {
+        let port = number.to_string();
         Ok(match self {
+            Self::TollgateOf(path, workers) => {
+                let mut command = Self::Tollgate(path).command(number)?;
+                command.args(["--set", &format!("server.workers={workers}")]);
+                command
+            }
             Self::Tollgate(path) => {
                 let mut command = Command::new(path);
                 let http_port = free_port()?.to_string();
@@ -63,7 +70,7 @@ impl Program<'_> {
 impl fmt::Display for Program<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Tollgate(_) => "Tollgate",
+            Self::Tollgate(_) | Self::TollgateOf(..) => "Tollgate",
             Self::Floor(_) => "Tollgate's floor",
             Self::Redis(_) => "Redis",
         })

@@ -8,14 +8,25 @@
 //! Invariants: `heap_bytes` is known in constant time; decoding never panics; rolling back
 //! leaves a collection that shows the same elements in the same order as before.
 
+mod algebra;
 mod coded;
+mod fields;
 mod hash;
+mod integers;
 mod list;
+mod packed;
+#[cfg(test)]
+mod properties;
+mod sample;
 mod set;
 mod sorted_set;
+mod table;
 
+pub(crate) use algebra::{difference, intersection, union};
 pub(crate) use coded::DecodeError;
 pub(crate) use hash::Hash;
-pub(crate) use list::List;
-pub(crate) use set::Set;
-pub(crate) use sorted_set::SortedSet;
+pub(crate) use integers::Digits;
+pub(crate) use list::{End, List};
+pub(crate) use sample::{at_places, one, one_place, places};
+pub(crate) use set::{Member, Set};
+pub(crate) use sorted_set::{Direction, SortedSet};

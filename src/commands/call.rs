@@ -65,6 +65,10 @@ pub(crate) struct Request<'a> {
     everything: bool,
     /// The keys count as used: CLIENT NO-TOUCH is off.
     touches: bool,
+    /// The connection that asks.
+    connection: u64,
+    /// It is told when the keys change.
+    tracks: bool,
 }
 
 impl<'a> Request<'a> {
@@ -124,6 +128,10 @@ impl Ground<'_, '_> {
     ) -> Result<R, Error> {
         let f = |view: &mut View<'_>| {
             view.touch_keys(request.touches);
+            view.act_for(request.connection);
+            if request.tracks {
+                request.keys.iter().for_each(|key| view.track(*key, request.connection));
+            }
             f(view)
         };
         match self {
@@ -237,16 +245,24 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
+        self.service.hand_out(host);
+        if session.caching && !self.is_of_client(session.last_command) {
+            session.caching = false;
+        }
         match session.replies {
             Replies::On | Replies::SkipNext => return outcome,
             Replies::SkipThis => session.replies = Replies::On,
             Replies::Off => {}
         }
-        out.truncate(mark);
         match outcome {
-            Outcome::Close => Outcome::Close,
-            Outcome::Reply | Outcome::Silent => Outcome::Silent,
+            Outcome::Pushed => return outcome,
+            Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
+        if outcome == Outcome::Close { outcome } else { Outcome::Silent }
+    }
+
+    fn is_of_client(&self, number: u16) -> bool {
+        self.service.table().entry(number).is_some_and(|entry| entry.spec.name == "CLIENT")
     }
 
     fn dispatch(
@@ -361,8 +377,9 @@ impl Worker {
         }
         let everything = keys == Keys::All;
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
-        let (db, now) = (session.db, self.now);
-        Ok(Request { service, args, keys: list, db, now, everything, touches })
+        let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
+        let (db, now, connection) = (session.db, self.now, session.id);
+        Ok(Request { service, args, keys: list, db, now, everything, touches, connection, tracks })
     }
 
     /// What every command passes before it is carried out.
@@ -374,6 +391,9 @@ impl Worker {
         }
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
+        }
+        if session.is_restricted() && !flags.has(Flags::SUBSCRIBER) {
+            return Err(Error::Subscriber(entry.name.clone()));
         }
         let mut flags = flags;
         if session.transaction.is_open() {

@@ -3,7 +3,7 @@
 use super::call::{Answer, Call};
 use super::session::{Outcome, Replies};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
-use super::{client_kill, client_list, command};
+use super::{client_kill, client_list, client_tracking, command};
 use crate::protocol::{Error, Reply, parse_i64};
 
 pub(super) const SPECS: &[Spec] = &[Spec {
@@ -16,9 +16,19 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     complexity: "O(n) in the connections that are looked at",
     summary: "Name, list, adjust and end connections.",
     subcommands: &[
-        Sub::plain("CACHING", Arity::exactly(3), "Track the next command's keys.", caching),
+        Sub::plain(
+            "CACHING",
+            Arity::exactly(3),
+            "Track the next command's keys.",
+            client_tracking::caching,
+        ),
         Sub::plain("GETNAME", Arity::exactly(2), "Return the connection's name.", name),
-        Sub::plain("GETREDIR", Arity::exactly(2), "Return where invalidations go.", redirection),
+        Sub::plain(
+            "GETREDIR",
+            Arity::exactly(2),
+            "Return where invalidations go.",
+            client_tracking::redirection,
+        ),
         Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
         Sub::plain("ID", Arity::exactly(2), "Return the connection's number.", id),
         Sub::plain("INFO", Arity::exactly(2), "Describe this connection.", client_list::this),
@@ -29,8 +39,18 @@ pub(super) const SPECS: &[Spec] = &[Spec {
         Sub::plain("REPLY", Arity::exactly(3), "Send replies, or none (ON|OFF|SKIP).", replies),
         Sub::plain("SETINFO", Arity::exactly(4), "Tell the library (LIB-NAME|LIB-VER).", set_info),
         Sub::plain("SETNAME", Arity::exactly(3), "Name this connection.", set_name),
-        Sub::plain("TRACKING", Arity::at_least(3), "Track keys that are read (ON|OFF).", tracking),
-        Sub::plain("TRACKINGINFO", Arity::exactly(2), "Describe the tracking.", tracking_info),
+        Sub::plain(
+            "TRACKING",
+            Arity::at_least(3),
+            "Track keys that are read (ON|OFF).",
+            client_tracking::tracking,
+        ),
+        Sub::plain(
+            "TRACKINGINFO",
+            Arity::exactly(2),
+            "Describe the tracking.",
+            client_tracking::tracking_info,
+        ),
         Sub::plain("UNBLOCK", Arity::at_least(3), "End the wait of a connection.", unblock),
         Sub::plain("UNPAUSE", Arity::exactly(2), "End a pause of all connections.", unpause),
     ],
@@ -135,43 +155,6 @@ fn replies(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         }
         _ => Err(Error::Syntax),
     }
-}
-
-/// CLIENT TRACKING ON|OFF ...: a client that believes it is told of changes would serve stale
-/// values, so ON is refused.
-fn tracking(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    if on_or_off(word(call, 2))? {
-        return Err(Error::text("CLIENT TRACKING: invalidations are not supported yet"));
-    }
-    reply.ok();
-    Ok(Outcome::Reply)
-}
-
-fn caching(_: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
-    Err(Error::text(
-        "CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
-         OPTOUT mode enabled",
-    ))
-}
-
-fn tracking_info(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    reply.map(3);
-    reply.bulk("flags");
-    reply.set(1);
-    reply.bulk("off");
-    reply.bulk("redirect");
-    reply.integer(NO_REDIRECTION);
-    reply.bulk("prefixes");
-    reply.array(0);
-    Ok(Outcome::Reply)
-}
-
-/// What Redis tells of a connection that is not tracking.
-const NO_REDIRECTION: i64 = -1;
-
-fn redirection(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    reply.integer(NO_REDIRECTION);
-    Ok(Outcome::Reply)
 }
 
 /// No command waits, so none is ever ended.

@@ -6,9 +6,11 @@
 use std::io::Write;
 
 use super::call::{Answer, Call};
+use super::client_tracking::redirected_to;
 use super::host::Peer;
 use super::session::Outcome;
 use super::table::Table;
+use super::tracking::{Mode, Tracker};
 use crate::protocol::{Args, Error, Reply, Resp, parse_i64};
 
 /// The kinds of connections that Redis tells apart.
@@ -31,9 +33,9 @@ impl Kind {
         }
     }
 
-    /// There is no replication, and nobody subscribes.
-    pub(super) fn of(_: &Peer) -> Self {
-        Self::Normal
+    /// There is no replication.
+    pub(super) fn of(peer: &Peer) -> Self {
+        if peer.session.subscriptions() > 0 { Self::Pubsub } else { Self::Normal }
     }
 }
 
@@ -113,13 +115,15 @@ fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
     let queued_bytes = queued_bytes.unwrap_or(0);
     let total = size_of::<Peer>() + input + output + queued_bytes;
     let flags = flags(peer);
+    let [channels, patterns, shards] = session.subscribed;
+    let redirection = redirected_to(session.tracking.as_deref());
     writeln!(
         out,
         "id={id} addr={address} laddr={local} fd={fd} name={name} age={age} idle={idle} \
-         flags={flags} db={db} sub=0 psub=0 ssub=0 multi={multi} qbuf={input} qbuf-free=0 \
-         argv-mem=0 multi-mem={queued_bytes} rbs=0 rbp=0 obl={output} oll=0 omem={output} \
-         tot-mem={total} events={events} cmd={command} user=default redir=-1 resp={resp} \
-         lib-name={} lib-ver={}",
+         flags={flags} db={db} sub={channels} psub={patterns} ssub={shards} multi={multi} \
+         qbuf={input} qbuf-free=0 argv-mem=0 multi-mem={queued_bytes} rbs=0 rbp=0 obl={output} \
+         oll=0 omem={output} tot-mem={total} events={events} cmd={command} user=default \
+         redir={redirection} resp={resp} lib-name={} lib-ver={}",
         Bytes(&session.library_name),
         Bytes(&session.library_version),
     )
@@ -128,8 +132,16 @@ fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
 
 fn flags(peer: &Peer) -> String {
     let session = &peer.session;
-    let in_transaction = session.transaction.is_open();
-    let set = [(in_transaction, 'x'), (session.no_evict, 'e'), (session.no_touch, 'T')];
+    let tracker = session.tracking.as_deref();
+    let set = [
+        (session.subscriptions() > 0, 'P'),
+        (session.transaction.is_open(), 'x'),
+        (tracker.is_some(), 't'),
+        (tracker.is_some_and(Tracker::is_broken), 'R'),
+        (tracker.is_some_and(|tracker| tracker.mode == Mode::Broadcast), 'B'),
+        (session.no_evict, 'e'),
+        (session.no_touch, 'T'),
+    ];
     let letters: String = set.into_iter().filter(|(is, _)| *is).map(|(_, letter)| letter).collect();
     if letters.is_empty() { "N".into() } else { letters }
 }

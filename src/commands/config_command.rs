@@ -5,7 +5,7 @@
 use super::call::{Answer, Call};
 use super::command;
 use super::glob;
-use super::parameter_table::PARAMETERS;
+use super::parameter_table::parameters;
 use super::parameters::{Change, IMMUTABLE, Parameter, Place};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
@@ -39,7 +39,7 @@ pub(super) fn is_secret(name: &[u8]) -> bool {
 }
 
 fn row(name: &[u8]) -> Option<&'static Parameter> {
-    PARAMETERS.iter().find(|parameter| parameter.name.as_bytes().eq_ignore_ascii_case(name))
+    parameters().find(|parameter| parameter.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// CONFIG GET pattern [pattern ...]
@@ -55,9 +55,9 @@ fn get(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         })
     };
     let mut found = Vec::new();
-    for parameter in PARAMETERS {
+    for parameter in parameters() {
         if let Some(name) = asked(parameter.name) {
-            found.push((name, (parameter.read)(&place)));
+            found.push((name, parameter.value(&place)));
         }
     }
     for (path, value) in call.host.settings() {

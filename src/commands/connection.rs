@@ -38,7 +38,9 @@ const ALWAYS: Flags = Flags::NOSCRIPT
     .and(Flags::NO_AUTH)
     .and(Flags::ALLOW_BUSY);
 
-const AT_ONCE: Flags = ALWAYS.and(Flags::AT_ONCE);
+const LEAVING: Flags = ALWAYS.and(Flags::AT_ONCE).and(Flags::SUBSCRIBER);
+
+const PING: Flags = Flags::FAST.and(Flags::SUBSCRIBER);
 
 const QUICK: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 
@@ -57,15 +59,15 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         handler: Handler::Plain(ping),
-        ..spec("PING", Arity::at_least(1), Flags::FAST, "1.0.0", "Ask whether the server answers.")
+        ..spec("PING", Arity::at_least(1), PING, "1.0.0", "Ask whether the server answers.")
     },
     Spec {
         handler: Handler::Plain(quit),
-        ..spec("QUIT", Arity::at_least(1), AT_ONCE, "1.0.0", "Close the connection.")
+        ..spec("QUIT", Arity::at_least(1), LEAVING, "1.0.0", "Close the connection.")
     },
     Spec {
         handler: Handler::Plain(reset),
-        ..spec("RESET", Arity::exactly(1), AT_ONCE, "6.2.0", "Make the connection as new.")
+        ..spec("RESET", Arity::exactly(1), LEAVING, "6.2.0", "Make the connection as new.")
     },
     Spec {
         handler: Handler::Plain(select),
@@ -75,6 +77,10 @@ pub(super) const SPECS: &[Spec] = &[
 
 fn ping(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     match call.args.len() {
+        // What a subscriber reads looks like a push.
+        1 | 2 if call.session.is_restricted() => {
+            reply.bulks(&[b"pong", call.args.get(1).unwrap_or_default()]);
+        }
         1 => reply.simple("PONG"),
         2 => reply.bulk(call.args.get(1).unwrap_or_default()),
         _ => return Err(Error::wrong_arity("PING")),
@@ -93,7 +99,7 @@ fn quit(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
 }
 
 fn reset(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    transaction::abandon(call.service, call.session, call.now);
+    call.service.forget(call.session, call.now);
     call.session.reset(!call.service.runtime().has_password());
     reply.switch(call.session.resp);
     reply.simple("RESET");

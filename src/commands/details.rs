@@ -67,13 +67,18 @@ const CHANGE: Access = &[&["RW", "access", "update"]];
 const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
+const NO_KEY: Access = &[&["not_key"]];
 const DELETE: Access = &[&["RM", "delete"]];
+const STORE: Access = &[&["OW", "update"], &["RO", "access"]];
+const TAKE: Access = &[&["RW", "access", "delete"]];
+const TAKE_OUT: Access = &[&["RW", "delete"]];
+const LENGTHEN: Access = &[&["RW", "insert"]];
 
 const DETAILS: &[(&str, Detail)] = &[
     ("acl|getuser", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("acl|list", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("acl|users", Detail { flags: Flags::ADMIN, ..PLAIN }),
-    ("append", Detail { access: &[&["RW", "insert"]], ..PLAIN }),
+    ("append", Detail { access: LENGTHEN, ..PLAIN }),
     ("asking", Detail { categories: &["connection"], ..PLAIN }),
     ("client|info", Detail { tips: VARYING, ..PLAIN }),
     ("client|kill", Detail { flags: Flags::ADMIN, ..PLAIN }),
@@ -121,7 +126,19 @@ const DETAILS: &[(&str, Detail)] = &[
         Detail { flags: Flags::WRITE.and(Flags::DENYOOM), tips: ALL_SHARDS, ..PLAIN },
     ),
     ("function|stats", Detail { flags: Flags::ALLOW_BUSY, tips: SHARD_REPORTS, ..PLAIN }),
-    ("getdel", Detail { access: &[&["RW", "access", "delete"]], ..PLAIN }),
+    ("getdel", Detail { access: TAKE, ..PLAIN }),
+    ("hdel", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("hexists", Detail { access: LOOK, ..PLAIN }),
+    ("hgetall", Detail { tips: UNORDERED, ..PLAIN }),
+    ("hkeys", Detail { tips: UNORDERED, ..PLAIN }),
+    ("hlen", Detail { access: LOOK, ..PLAIN }),
+    ("hmset", Detail { access: UPDATE, ..PLAIN }),
+    ("hrandfield", Detail { tips: VARYING, ..PLAIN }),
+    ("hscan", Detail { tips: VARYING, ..PLAIN }),
+    ("hset", Detail { access: UPDATE, ..PLAIN }),
+    ("hsetnx", Detail { access: LENGTHEN, ..PLAIN }),
+    ("hstrlen", Detail { access: LOOK, ..PLAIN }),
+    ("hvals", Detail { tips: UNORDERED, ..PLAIN }),
     ("info", Detail { categories: &["dangerous"], tips: SHARD_REPORTS, ..PLAIN }),
     (
         "keys",
@@ -137,6 +154,16 @@ const DETAILS: &[(&str, Detail)] = &[
     ("latency|history", Detail { tips: REPORTS, ..PLAIN }),
     ("latency|latest", Detail { tips: REPORTS, ..PLAIN }),
     ("latency|reset", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("linsert", Detail { access: LENGTHEN, ..PLAIN }),
+    ("llen", Detail { access: LOOK, ..PLAIN }),
+    ("lmove", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("lmpop", Detail { access: TAKE, ..PLAIN }),
+    ("lpop", Detail { access: TAKE, ..PLAIN }),
+    ("lpush", Detail { access: LENGTHEN, ..PLAIN }),
+    ("lpushx", Detail { access: LENGTHEN, ..PLAIN }),
+    ("lrem", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("lset", Detail { access: UPDATE, ..PLAIN }),
+    ("ltrim", Detail { access: TAKE_OUT, ..PLAIN }),
     ("memory|doctor", Detail { tips: SHARD_REPORTS, ..PLAIN }),
     ("memory|malloc-stats", Detail { tips: SHARD_REPORTS, ..PLAIN }),
     ("memory|purge", Detail { tips: ALL_SHARDS, ..PLAIN }),
@@ -179,6 +206,11 @@ const DETAILS: &[(&str, Detail)] = &[
     ("readonly", Detail { categories: &["connection"], ..PLAIN }),
     ("readwrite", Detail { categories: &["connection"], ..PLAIN }),
     ("role", Detail { categories: &["admin", "dangerous"], ..PLAIN }),
+    ("rpop", Detail { access: TAKE, ..PLAIN }),
+    ("rpoplpush", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("rpush", Detail { access: LENGTHEN, ..PLAIN }),
+    ("rpushx", Detail { access: LENGTHEN, ..PLAIN }),
+    ("sadd", Detail { access: LENGTHEN, ..PLAIN }),
     ("scan", Detail { tips: &["nondeterministic_output", "request_policy:special"], ..PLAIN }),
     (
         "script|exists",
@@ -187,10 +219,16 @@ const DETAILS: &[(&str, Detail)] = &[
     ("script|flush", Detail { tips: ALL_NODES, ..PLAIN }),
     ("script|kill", Detail { flags: Flags::ALLOW_BUSY, tips: KILLING, ..PLAIN }),
     ("script|load", Detail { flags: Flags::STALE, tips: ALL_NODES, ..PLAIN }),
+    ("scard", Detail { access: LOOK, ..PLAIN }),
+    ("sdiff", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sdiffstore", Detail { access: STORE, ..PLAIN }),
     ("set", Detail { access: &[&["RW", "access", "update", "variable_flags"]], ..PLAIN }),
     ("setex", Detail { access: OVERWRITE, ..PLAIN }),
     ("setnx", Detail { access: INSERT, ..PLAIN }),
     ("setrange", Detail { access: UPDATE, ..PLAIN }),
+    ("sinter", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sinterstore", Detail { access: &[&["RW", "update"], &["RO", "access"]], ..PLAIN }),
+    ("sismember", Detail { access: LOOK, ..PLAIN }),
     (
         "slowlog|get",
         Detail { tips: &["request_policy:all_nodes", "nondeterministic_output"], ..PLAIN },
@@ -207,7 +245,18 @@ const DETAILS: &[(&str, Detail)] = &[
         },
     ),
     ("slowlog|reset", Detail { tips: ALL_NODES, ..PLAIN }),
+    ("smembers", Detail { tips: UNORDERED, ..PLAIN }),
+    ("smove", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("spop", Detail { access: TAKE, tips: VARYING, ..PLAIN }),
+    ("spublish", Detail { access: NO_KEY, ..PLAIN }),
+    ("srandmember", Detail { tips: VARYING, ..PLAIN }),
+    ("srem", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("sscan", Detail { tips: VARYING, ..PLAIN }),
+    ("ssubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("strlen", Detail { access: LOOK, ..PLAIN }),
+    ("sunion", Detail { tips: UNORDERED, ..PLAIN }),
+    ("sunionstore", Detail { access: STORE, ..PLAIN }),
+    ("sunsubscribe", Detail { access: NO_KEY, ..PLAIN }),
     ("swapdb", Detail { categories: &["keyspace", "dangerous"], ..PLAIN }),
     ("time", Detail { tips: VARYING, ..PLAIN }),
     ("touch", Detail { access: LOOK, tips: SUMMED, ..PLAIN }),
@@ -216,6 +265,21 @@ const DETAILS: &[(&str, Detail)] = &[
     ("unlink", Detail { access: DELETE, tips: SUMMED, ..PLAIN }),
     ("wait", Detail { tips: &["request_policy:all_shards", "response_policy:agg_min"], ..PLAIN }),
     ("watch", Detail { access: LOOK, ..PLAIN }),
+    ("zadd", Detail { access: UPDATE, ..PLAIN }),
+    ("zcard", Detail { access: LOOK, ..PLAIN }),
+    ("zdiffstore", Detail { access: STORE, ..PLAIN }),
+    ("zinterstore", Detail { access: STORE, ..PLAIN }),
+    ("zmpop", Detail { access: TAKE, ..PLAIN }),
+    ("zpopmax", Detail { access: TAKE, ..PLAIN }),
+    ("zpopmin", Detail { access: TAKE, ..PLAIN }),
+    ("zrandmember", Detail { tips: VARYING, ..PLAIN }),
+    ("zrangestore", Detail { access: STORE, ..PLAIN }),
+    ("zrem", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zremrangebylex", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zremrangebyrank", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zremrangebyscore", Detail { access: TAKE_OUT, ..PLAIN }),
+    ("zscan", Detail { tips: VARYING, ..PLAIN }),
+    ("zunionstore", Detail { access: STORE, ..PLAIN }),
 ];
 
 fn detail(entry: &Entry) -> Detail {
@@ -253,6 +317,7 @@ pub(super) fn categories(entry: &Entry) -> impl Iterator<Item = &'static str> {
             "read" => flags.has(Flags::READONLY) && family != Some("scripting"),
             "admin" | "dangerous" => flags.has(Flags::ADMIN),
             "blocking" => flags.has(Flags::BLOCKING),
+            "pubsub" => flags.has(Flags::PUBSUB),
             "fast" => flags.has(Flags::FAST),
             "slow" => !flags.has(Flags::FAST),
             _ => false,
@@ -272,9 +337,8 @@ fn family(group: Group) -> Option<&'static str> {
         Group::Set => Some("set"),
         Group::SortedSet => Some("sortedset"),
         Group::Transactions => Some("transaction"),
-        Group::PubSub => Some("pubsub"),
         Group::Scripting => Some("scripting"),
-        Group::RateLimit | Group::Server | Group::Cluster => None,
+        Group::RateLimit | Group::PubSub | Group::Server | Group::Cluster => None,
     }
 }
 

@@ -10,7 +10,8 @@ pub(super) fn describe(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(&entry.name);
     reply.integer(entry.arity().as_redis());
-    let flags: Vec<&str> = details::flags(entry).names().collect();
+    let movable = matches!(entry.keys(), Keys::Counted { .. }).then_some("movablekeys");
+    let flags: Vec<&str> = details::flags(entry).names().chain(movable).collect();
     names(&flags, reply);
     let (first, last, step) = match entry.keys() {
         Keys::None | Keys::All | Keys::Counted { first: None, .. } => (0, 0, 0),
@@ -43,47 +44,50 @@ pub(super) fn names<T: AsRef<str>>(names: &[T], reply: &mut Reply<'_>) {
     }
 }
 
+/// One for each list of what is done with keys: one key each, and the last list all the others.
 fn key_specs(entry: &Entry, reply: &mut Reply<'_>) {
     let access = details::access(entry);
-    match (entry.keys(), access) {
-        (Keys::None | Keys::All, _) => reply.set(0),
-        (Keys::Range { first, last, step }, [access]) => {
-            let last = if last < 0 { last } else { last - first as i32 };
-            reply.set(1);
-            key_range(access, (first, last, step), reply);
-        }
-        (Keys::Range { first, step, .. }, _) => {
-            reply.set(access.len());
-            for (place, access) in (first..).step_by(step).zip(access) {
-                key_range(access, (place, 0, 1), reply);
+    let specs = if matches!(entry.keys(), Keys::None | Keys::All) { 0 } else { access.len() };
+    reply.set(specs);
+    for (number, access) in access.iter().enumerate().take(specs) {
+        let is_last = number + 1 == specs;
+        match entry.keys() {
+            Keys::None | Keys::All => {}
+            Keys::Range { first, last, step } if is_last => {
+                let first = first + number * step;
+                let last = if last < 0 { last } else { last - first as i32 };
+                key_range(access, (first, last, step), reply);
             }
-        }
-        (Keys::Counted { count, first }, _) => {
-            reply.set(usize::from(first.is_some()) + 1);
-            if let (Some(first), Some(access)) = (first, access.first()) {
-                key_range(access, (first, 0, 1), reply);
+            Keys::Range { first, step, .. } => {
+                key_range(access, (first + number * step, 0, 1), reply);
             }
-            let numbers = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
-            key_spec(access.last().unwrap_or(&&[][..]), count, ("keynum", &numbers), reply);
+            Keys::Counted { count, .. } if is_last => counted_keys(access, count, reply),
+            Keys::Counted { first, .. } => key_range(access, (first.unwrap_or(1), 0, 1), reply),
         }
     }
 }
 
 /// Keys from the word `first` on; the last counted from there, or from the end.
 fn key_range(access: &[&str], (first, last, step): (usize, i32, usize), reply: &mut Reply<'_>) {
+    begin_search(access, first, reply);
     let range = [("lastkey", i64::from(last)), ("keystep", step as i64), ("limit", 0)];
-    key_spec(access, first, ("range", &range), reply);
+    search("range", &range, reply);
 }
 
-/// Keys that are looked for at the word `first`, and found from there.
-fn key_spec(access: &[&str], first: usize, find: (&str, &[(&str, i64)]), reply: &mut Reply<'_>) {
+/// As many keys as the word at `count` says, behind it.
+fn counted_keys(access: &[&str], count: usize, reply: &mut Reply<'_>) {
+    begin_search(access, count, reply);
+    search("keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)], reply);
+}
+
+/// The map of a key specification, but for how the keys are found from the word `first` on.
+fn begin_search(access: &[&str], first: usize, reply: &mut Reply<'_>) {
     reply.map(3);
     reply.bulk("flags");
     names(access, reply);
     reply.bulk("begin_search");
     search("index", &[("index", first as i64)], reply);
     reply.bulk("find_keys");
-    search(find.0, find.1, reply);
 }
 
 fn search(kind: &str, spec: &[(&str, i64)], reply: &mut Reply<'_>) {

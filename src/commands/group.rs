@@ -47,6 +47,7 @@ impl Worker {
         if answered.is_empty() {
             return (1, self.call(session, host, requests[0], out));
         }
+        self.service.hand_out(host);
         let count = answered.len();
         for (number, error) in answered {
             session.last_command = number;
@@ -112,6 +113,8 @@ impl Worker {
             && !entry.spec.flags.has(Flags::SLOW)
             && args.len() <= WORDS_QUICK_MAX
             && session.replies == Replies::On
+            // What it caused itself is pushed right after the reply of the cause.
+            && session.tracking.is_none()
             && !self.service.runtime().times_every_command();
         if !fits || self.gate(session, number, args).is_err() {
             return None;

@@ -3,8 +3,10 @@
 //! The server implements [`Host`]; tests implement it with a few lines. Handlers ask it only
 //! while no shard is locked.
 
+use super::push::Push;
 use super::session::Session;
 use crate::lua::LogLevel;
+use crate::time::Duration;
 
 /// Facts of the process, for INFO and HELLO.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) closed_protocol: u64,
     pub(crate) closed_unread: u64,
     pub(crate) closed_idle: u64,
+    /// Pushes not read.
+    pub(crate) closed_pushes: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
     /// Of the last whole second.
@@ -84,6 +88,13 @@ pub(crate) trait Host {
     fn peer_address(&self, id: u64) -> String;
     /// Ends a connection after what it was being sent. Returns whether it was there.
     fn kill(&self, id: u64) -> bool;
+    /// Whether a connection's other end is on this machine; false where it has gone.
+    fn is_local(&self, id: u64) -> bool;
+    /// Holds up the thread that asks, and every connection that it serves.
+    fn hold(&self, span: Duration);
+    /// Puts a push into a connection's mailbox, and ends the connection where that is full.
+    /// Returns whether the connection was there.
+    fn push(&self, id: u64, push: Push) -> bool;
     /// A line that a script writes to the log.
     fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::call::Call;
 use super::connection::REDIS_VERSION;
 use super::host::Crowd;
+use super::push::Kind;
 use super::tally::{BUCKET_BOUNDS_NS, CommandCounts};
 use crate::time::Timestamp;
 
@@ -65,9 +66,10 @@ pub(super) fn clients(call: &Call<'_, '_>, out: &mut String) {
          client_recent_max_input_buffer:{input_bytes_max}\n\
          client_recent_max_output_buffer:{output_bytes_max}\n\
          blocked_clients:0\n\
-         tracking_clients:0\n\
+         tracking_clients:{}\n\
          clients_in_timeout_table:0\n",
         call.service.runtime().connections_max(),
+        call.service.tracking().counts().clients,
     );
 }
 
@@ -169,6 +171,8 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
     let calls: u64 = counts.iter().map(|counts| counts.calls).sum();
     let errors: u64 = baseline.errors_since(call.service.error_counts()).values().sum();
     let before = baseline.facts;
+    let channels = call.service.channels();
+    let (tracked_keys, tracked_readers) = call.service.engine().tracked_counts();
     let kilobytes = |bytes: u64| bytes as f64 / 1_024.0;
     lines!(
         out,
@@ -188,15 +192,17 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
          evicted_clients:0\n\
          keyspace_hits:{}\n\
          keyspace_misses:{}\n\
-         pubsub_channels:0\n\
-         pubsub_patterns:0\n\
+         pubsub_channels:{}\n\
+         pubsub_patterns:{}\n\
+         pubsubshard_channels:{}\n\
          latest_fork_usec:0\n\
          total_forks:0\n\
          slave_expires_tracked_keys:0\n\
-         tracking_total_keys:0\n\
-         tracking_total_items:0\n\
-         tracking_total_prefixes:0\n\
-         total_error_replies:{errors}\n",
+         tracking_total_keys:{}\n\
+         tracking_total_items:{}\n\
+         tracking_total_prefixes:{}\n\
+         total_error_replies:{errors}\n\
+         client_output_buffer_limit_disconnections:{}\n",
         facts.connections_received.saturating_sub(before.connections_received),
         facts.rates.commands,
         facts.input_bytes.saturating_sub(before.input_bytes),
@@ -208,6 +214,14 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
         stats.evicted,
         stats.hits,
         stats.misses,
+        channels.count(Kind::Channel),
+        channels.count(Kind::Pattern),
+        channels.count(Kind::Shard),
+        tracked_keys,
+        tracked_readers,
+        call.service.tracking().counts().prefixes,
+        (facts.closed_unread + facts.closed_pushes)
+            .saturating_sub(before.closed_unread + before.closed_pushes),
     );
 }
 

@@ -7,6 +7,7 @@ use super::call::{Ground, Request};
 use super::connection::database;
 use super::glob;
 use super::keys::generic;
+use super::scan_options::{ScanOptions, Scanned, cursor};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
 use super::strings::{READ, WRITE};
 use crate::engine::{Cursor, DATABASES, Flushed, Key, View};
@@ -169,74 +170,23 @@ fn check_flush_mode(request: &Request<'_>) -> Result<(), Error> {
     }
 }
 
-/// What SCAN asks.
-struct Scan<'a> {
-    cursor: Cursor,
-    count: usize,
-    pattern: Option<&'a [u8]>,
-    type_name: Option<&'a [u8]>,
-}
-
-impl<'a> Scan<'a> {
-    /// Keys looked at where COUNT does not say.
-    const COUNT: usize = 10;
-
-    fn read(request: &Request<'a>) -> Result<Self, Error> {
-        let cursor = cursor(request.word(1)).ok_or(Error::InvalidCursor)?;
-        let mut scan = Self { cursor, count: Self::COUNT, pattern: None, type_name: None };
-        let mut at = 2;
-        while let (Some(word), Some(value)) = (request.args.get(at), request.args.get(at + 1)) {
-            if word.eq_ignore_ascii_case(b"COUNT") {
-                let count = parse_i64(value).ok_or(Error::NotInteger)?;
-                scan.count = usize::try_from(count).map_err(|_| Error::Syntax)?;
-                if scan.count == 0 {
-                    return Err(Error::Syntax);
-                }
-            } else if word.eq_ignore_ascii_case(b"MATCH") {
-                scan.pattern = Some(value);
-            } else if word.eq_ignore_ascii_case(b"TYPE") {
-                scan.type_name = Some(value);
-            } else {
-                return Err(Error::Syntax);
-            }
-            at += 2;
-        }
-        if at < request.args.len() { Err(Error::Syntax) } else { Ok(scan) }
-    }
-}
-
-/// Reads a cursor as leniently as Redis does: with a sign, with zeros in front, or empty for 0.
-fn cursor(text: &[u8]) -> Option<Cursor> {
-    let negative = text.starts_with(b"-");
-    let digits = text.strip_prefix(b"+").or(text.strip_prefix(b"-")).unwrap_or(text);
-    if digits.is_empty() && !text.is_empty() {
-        return None;
-    }
-    let number = digits.iter().try_fold(0_u64, |number, byte| {
-        let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-        number.checked_mul(10)?.checked_add(digit.into())
-    })?;
-    Some(Cursor::from_number(if negative { number.wrapping_neg() } else { number }))
-}
-
 /// Goes from shard to shard until COUNT keys were looked at, matching or not.
 fn scan(
     request: &Request<'_>,
     mut ground: Ground<'_, '_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
-    let Scan { cursor, mut count, pattern, type_name } = Scan::read(request)?;
+    let cursor = cursor(request.word(1))?;
+    let options = ScanOptions::read(request.args.skip(2), Scanned::Keys)?;
+    let mut count = options.count;
     let mut found = Vec::new();
-    let mut next = Some(cursor);
+    let mut next = Some(Cursor::from_number(cursor));
     while let Some(at) = next
         && count > 0
     {
         next = ground.transact_over(at.scope(), request, |view| {
             view.scan(at, &mut count, |key, value| {
-                let wanted = pattern.is_none_or(|pattern| glob::matches(pattern, key))
-                    && type_name
-                        .is_none_or(|name| name.eq_ignore_ascii_case(value.type_name().as_bytes()));
-                if wanted {
+                if options.wants(key) && options.wants_type(value.type_name()) {
                     found.push(Key::new(key));
                 }
             })
@@ -246,28 +196,4 @@ fn scan(
     reply.bulk(next.map_or(0, Cursor::number).to_string());
     answer(&found, reply);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_are_read_as_redis_reads_them() {
-        let number = |text: &str| cursor(text.as_bytes()).map(Cursor::number);
-        for (text, expected) in [
-            ("0", Some(0)),
-            ("", Some(0)),
-            ("007", Some(7)),
-            ("+7", Some(7)),
-            ("-1", Some(u64::MAX)),
-            ("18446744073709551615", Some(u64::MAX)),
-            ("18446744073709551616", None),
-            (" 1", None),
-            ("1a", None),
-            ("0x1", None),
-        ] {
-            assert_eq!(number(text), expected, "{text:?}");
-        }
-    }
 }

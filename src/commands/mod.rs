@@ -8,21 +8,27 @@ mod acl;
 mod baseline;
 mod call;
 mod caller;
+mod channels;
 mod client;
 mod client_kill;
 mod client_list;
+mod client_tracking;
 mod cluster;
 mod command;
 mod config_command;
 mod connection;
 mod counters;
 mod deadline;
+mod debug;
 mod details;
+mod element_scan;
 mod entry;
 mod expiry;
 mod functions;
 mod glob;
 mod group;
+mod hash_numbers;
+mod hashes;
 mod host;
 mod increx;
 mod info;
@@ -31,7 +37,10 @@ mod keys;
 mod keyspace;
 mod latency;
 mod limits;
+mod list_ends;
+mod lists;
 mod memory;
+mod noted_parameters;
 mod object;
 mod options;
 mod parameter_table;
@@ -39,21 +48,30 @@ mod parameter_table;
 mod panicking;
 mod parameters;
 mod runner;
+mod random_elements;
 mod running;
+mod pubsub;
+mod push;
 mod runtime;
+mod scan_options;
 mod script_run;
 mod scripting;
 mod server_commands;
 mod service;
 mod session;
 mod set;
+mod set_algebra;
+mod sets;
 mod slowlog;
+mod sorted;
 mod spec;
 mod strings;
 mod table;
 mod tally;
 mod throttle;
 mod transaction;
+mod tracking;
+mod twins;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
@@ -61,6 +79,7 @@ pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
     LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
 };
+pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};
@@ -80,20 +99,37 @@ const FAMILIES: &[&[Spec]] = &[
     config_command::SPECS,
     connection::SPECS,
     counters::SPECS,
+    element_scan::SPECS,
+    debug::SPECS,
     expiry::SPECS,
     functions::SPECS,
+    hash_numbers::SPECS,
+    hashes::SPECS,
     increx::SPECS,
     info::SPECS,
     keys::SPECS,
     keyspace::SPECS,
     latency::SPECS,
     limits::SPECS,
+    list_ends::SPECS,
+    lists::SPECS,
     memory::SPECS,
     object::SPECS,
+    random_elements::SPECS,
+    pubsub::SPECS,
     scripting::SPECS,
     server_commands::SPECS,
     set::SPECS,
+    set_algebra::SPECS,
+    sets::SPECS,
     slowlog::SPECS,
+    sorted::ADDING,
+    sorted::ALGEBRA,
+    sorted::POPPING,
+    sorted::RANDOM,
+    sorted::RANGES,
+    sorted::READING,
+    sorted::REMOVING,
     strings::SPECS,
     throttle::SPECS,
     transaction::SPECS,

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::noted_parameters::NOTED;
 use super::options::LogEntries;
 use super::parameters::{Parameter, Place, Write};
 use super::service::Service;
@@ -15,9 +16,10 @@ use crate::time::Duration;
 
 const AT_START: &str = "it is settled at the start; change the settings file and start again";
 const NO_FOLDER: &str = "no data folder is set, so nothing is kept on disk";
+const NO_DEFRAG: &str = "memory is not moved to make it denser";
 const NO_EVENTS: &str = "keyspace notifications are not supported yet";
 const NO_REPLICAS: &str = "there is no replication";
-const OUTPUT_BYTES: &str = "set server.output_bytes_max instead";
+const OUTPUT_BYTES: &str = "set server.output_bytes_max or server.push_bytes_max instead";
 
 const fn row(name: &'static str, read: fn(&Place<'_>) -> String, write: Write) -> Parameter {
     Parameter { name, read, write }
@@ -55,7 +57,19 @@ const SLOWLOG_ENTRIES: Write = Write::Whole {
     set: |service, count| service.runtime().slowlog_entries_max.store(count as usize, Relaxed),
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+/// Every parameter: those of this file, and those that are only noted.
+pub(super) fn parameters() -> impl Iterator<Item = &'static Parameter> {
+    PARAMETERS.iter().chain(NOTED)
+}
+
+const TRACKED_KEYS: Write = Write::Whole {
+    min: 1,
+    max: i64::MAX,
+    set: |service, keys| service.engine().set_tracked_keys_max(keys as usize),
+};
+
+const PARAMETERS: &[Parameter] = &[
+    row("activedefrag", |_| "no".into(), Write::Same(NO_DEFRAG)),
     row("appendonly", |_| "no".into(), Write::Same(NO_FOLDER)),
     row("bind", bind, Write::Same(AT_START)),
     row("busy-reply-threshold", busy_after_ms, BUSY_AFTER),
@@ -67,6 +81,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     row("cluster-enabled", |_| "no".into(), Write::Never),
     row("databases", |_| DATABASES.to_string(), Write::Never),
+    row("dbfilename", |_| String::new(), Write::Same(NO_FOLDER)),
+    row("dir", |_| String::new(), Write::Same(NO_FOLDER)),
+    row("enable-debug-command", debug_users, Write::Never),
     row("hz", sweeps_a_second, Write::Same(AT_START)),
     row("io-threads", |place| place.host.facts().workers.to_string(), Write::Never),
     row(
@@ -82,6 +99,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     row("maxclients", |place| place.service.runtime().connections_max().to_string(), CONNECTIONS),
     row("maxmemory", |place| place.service.engine().memory_max().to_string(), MEMORY),
     row("maxmemory-policy", |place| place.service.engine().policy().name().into(), POLICY),
+    row("min-replicas-to-write", |_| "0".into(), Write::Same(NO_REPLICAS)),
     row("notify-keyspace-events", |_| String::new(), Write::Same(NO_EVENTS)),
     row("port", |place| place.host.facts().tcp_port.to_string(), Write::Same(AT_START)),
     row(
@@ -115,6 +133,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
             set: |service, s| service.runtime().idle_timeout_s.store(s as u64, Relaxed),
         },
     ),
+    row("tracking-table-max-keys", tracked_keys, TRACKED_KEYS),
     // Our own, by their paths.
     row(
         "engine.key_bytes_max",
@@ -125,6 +144,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     row("engine.memory_max", |place| size(place.service.engine().memory_max()), MEMORY),
     row("engine.memory_policy", |place| place.service.engine().policy().name().into(), POLICY),
+    row("engine.tracked_keys_max", tracked_keys, TRACKED_KEYS),
     row(
         "engine.value_bytes_max",
         |place| size(place.service.runtime().value_bytes_max()),
@@ -182,6 +202,24 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         |place| place.service.runtime().is_protected().to_string(),
         PROTECTED,
     ),
+    row(
+        "server.push_bytes_max",
+        |place| size(place.service.runtime().push_bytes_max()),
+        Write::MemoryMax(|service, max| {
+            service.runtime().push_bytes_max.store(max.as_usize(), Relaxed);
+        }),
+    ),
+    row(
+        "server.subscriptions_max",
+        |place| place.service.runtime().subscriptions_max().to_string(),
+        Write::Whole {
+            min: 1,
+            max: u32::MAX as i64,
+            set: |service, count| {
+                service.runtime().subscriptions_max.store(count as usize, Relaxed);
+            },
+        },
+    ),
     row("slowlog.entries_max", slowlog_entries, SLOWLOG_ENTRIES),
     row(
         "slowlog.threshold",
@@ -225,6 +263,10 @@ fn latency_threshold(service: &Service, threshold: Duration) {
     service.runtime().latency_threshold_us.store(threshold.as_micros(), Relaxed);
 }
 
+fn tracked_keys(place: &Place<'_>) -> String {
+    place.service.engine().tracked_keys_max().to_string()
+}
+
 fn slowlog_entries(place: &Place<'_>) -> String {
     place.service.runtime().slowlog_entries_max().to_string()
 }
@@ -236,15 +278,27 @@ fn bind(place: &Place<'_>) -> String {
     addresses.join(" ")
 }
 
+/// In Redis's words.
+fn debug_users(place: &Place<'_>) -> String {
+    match place.setting("server.debug").as_str() {
+        "everyone" => "yes",
+        "local" => "local",
+        _ => "no",
+    }
+    .into()
+}
+
 fn sweeps_a_second(place: &Place<'_>) -> String {
     let period = place.setting("engine.expiry_period").parse::<Duration>().unwrap_or_default();
     1_000_000_u64.checked_div(period.as_micros()).unwrap_or_default().to_string()
 }
 
-/// Every class of connection has the one limit; it is hard.
+/// Replies have one limit whatever the class of the connection, and pushes another; both are
+/// hard.
 fn output_limits(place: &Place<'_>) -> String {
-    let max = place.service.runtime().output_bytes_max();
-    format!("normal {max} 0 0 slave {max} 0 0 pubsub {max} 0 0")
+    let runtime = place.service.runtime();
+    let (max, pushes_max) = (runtime.output_bytes_max(), runtime.push_bytes_max());
+    format!("normal {max} 0 0 slave {max} 0 0 pubsub {pushes_max} 0 0")
 }
 
 fn size(bytes: usize) -> String {
@@ -272,7 +326,7 @@ mod tests {
 
     #[test]
     fn no_parameter_stands_twice() {
-        let mut names: Vec<&str> = PARAMETERS.iter().map(|parameter| parameter.name).collect();
+        let mut names: Vec<&str> = parameters().map(|parameter| parameter.name).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -56,6 +56,33 @@ pub(super) enum Write {
     },
     /// Text that only who asks for it may see.
     Secret(fn(&Service, &str)),
+    /// What fits is kept to be told again, and nothing comes of it. Parameters of one `shared`
+    /// name are one.
+    Noted {
+        fits: Fits,
+        shared: &'static str,
+    },
+}
+
+/// What a noted value must be.
+#[derive(Clone, Copy)]
+pub(super) enum Fits {
+    Whole { min: i64, max: i64 },
+    Memory,
+    Switch,
+    OneOf(&'static [&'static str]),
+}
+
+impl Fits {
+    /// The value as it will be told.
+    fn canonical(self, word: &[u8]) -> Result<String, String> {
+        Ok(match self {
+            Self::Whole { min, max } => whole(word, min, max)?.to_string(),
+            Self::Memory => memory(word)?.to_string(),
+            Self::Switch => if switch(word)? { "yes" } else { "no" }.into(),
+            Self::OneOf(names) => one_of(word, names)?.into(),
+        })
+    }
 }
 
 /// A value that was read and fits, ready to be written.
@@ -74,6 +101,17 @@ impl Parameter {
         matches!(self.write, Write::Secret(_))
     }
 
+    /// How it reads now.
+    pub(super) fn value(&self, place: &Place<'_>) -> String {
+        let noted = match self.write {
+            Write::Noted { shared, .. } => {
+                place.service.runtime().noted.read().get(shared).cloned()
+            }
+            _ => None,
+        };
+        noted.unwrap_or_else(|| (self.read)(place))
+    }
+
     /// Reads a value. The complaint is a fragment, in Redis's words where Redis has any.
     pub(super) fn parse<'v>(
         &self,
@@ -89,8 +127,7 @@ impl Parameter {
                 Ok(Box::new(move |service| set(service, value)))
             }
             Write::Memory(set) => {
-                let bytes = text(word).and_then(|text| text.parse::<Bytes>().ok());
-                let bytes = bytes.ok_or("argument must be a memory value")?.as_u64();
+                let bytes = memory(word)?;
                 Ok(Box::new(move |service| set(service, bytes)))
             }
             Write::MemoryMax(set) => {
@@ -110,16 +147,18 @@ impl Parameter {
                 Ok(Box::new(move |service| set(service, on)))
             }
             Write::OneOf { names, set } => {
-                let known = names();
-                let is_named = |name: &&&str| name.as_bytes().eq_ignore_ascii_case(word);
-                let name = *known.iter().find(is_named).ok_or_else(|| {
-                    format!("argument(s) must be one of the following: {}", known.join(", "))
-                })?;
+                let name = one_of(word, &names())?;
                 Ok(Box::new(move |service| set(service, name)))
             }
             Write::Secret(set) => {
                 let text = text(word).ok_or("argument must be UTF-8 text")?;
                 Ok(Box::new(move |service| set(service, text)))
+            }
+            Write::Noted { fits, shared } => {
+                let value = fits.canonical(word)?;
+                Ok(Box::new(move |service| {
+                    service.runtime().noted.write().insert(shared, value);
+                }))
             }
         }
     }
@@ -134,6 +173,16 @@ fn is_same(word: &[u8], value: &str) -> bool {
 
 fn text(word: &[u8]) -> Option<&str> {
     str::from_utf8(word).ok()
+}
+
+fn memory(word: &[u8]) -> Result<u64, String> {
+    let bytes = text(word).and_then(|text| text.parse::<Bytes>().ok());
+    Ok(bytes.ok_or("argument must be a memory value")?.as_u64())
+}
+
+fn one_of(word: &[u8], names: &[&'static str]) -> Result<&'static str, String> {
+    let named = names.iter().find(|name| name.as_bytes().eq_ignore_ascii_case(word)).copied();
+    named.ok_or_else(|| format!("argument(s) must be one of the following: {}", names.join(", ")))
 }
 
 fn whole(word: &[u8], min: i64, max: i64) -> Result<i64, String> {

@@ -1,7 +1,9 @@
 //! Settings that can change while the server runs: CONFIG SET writes them, everyone reads.
 //!
-//! Each is one atomic word, except the password. They start as the settings file says.
+//! Each is one atomic word, except the password and what is only noted. They start as the
+//! settings file says.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
@@ -24,6 +26,8 @@ pub(crate) struct Runtime {
     /// In seconds; zero for never.
     pub(super) idle_timeout_s: AtomicU64,
     pub(super) output_bytes_max: AtomicUsize,
+    pub(super) push_bytes_max: AtomicUsize,
+    pub(super) subscriptions_max: AtomicUsize,
     pub(super) key_bytes_max: AtomicUsize,
     pub(super) value_bytes_max: AtomicUsize,
     pub(super) log_entries_max: AtomicU32,
@@ -35,6 +39,10 @@ pub(crate) struct Runtime {
     pub(super) slowlog_entries_max: AtomicUsize,
     /// In microseconds; zero for no latency monitor.
     pub(super) latency_threshold_us: AtomicU64,
+    /// Expired keys are looked for, as they are unless DEBUG stops that.
+    pub(super) sweeps: AtomicBool,
+    /// What was set of the parameters that are only noted: at most each of them, by name.
+    pub(super) noted: RwLock<BTreeMap<&'static str, String>>,
 }
 
 /// What the settings file says of all this.
@@ -45,6 +53,8 @@ pub(crate) struct Initial {
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
     pub(crate) output_bytes_max: BytesMax,
+    pub(crate) push_bytes_max: BytesMax,
+    pub(crate) subscriptions_max: usize,
     pub(crate) key_bytes_max: BytesMax,
     pub(crate) value_bytes_max: BytesMax,
     pub(crate) log_entries_max: LogEntries,
@@ -63,6 +73,8 @@ impl Runtime {
             connections_max: initial.connections_max.into(),
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
             output_bytes_max: initial.output_bytes_max.as_usize().into(),
+            push_bytes_max: initial.push_bytes_max.as_usize().into(),
+            subscriptions_max: initial.subscriptions_max.into(),
             key_bytes_max: initial.key_bytes_max.as_usize().into(),
             value_bytes_max: initial.value_bytes_max.as_usize().into(),
             log_entries_max: initial.log_entries_max.number().into(),
@@ -71,6 +83,8 @@ impl Runtime {
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),
+            sweeps: true.into(),
+            noted: RwLock::default(),
         }
     }
 
@@ -111,6 +125,14 @@ impl Runtime {
         self.output_bytes_max.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn push_bytes_max(&self) -> usize {
+        self.push_bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn subscriptions_max(&self) -> usize {
+        self.subscriptions_max.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn key_bytes_max(&self) -> usize {
         self.key_bytes_max.load(Ordering::Relaxed)
     }
@@ -125,6 +147,11 @@ impl Runtime {
 
     pub(crate) fn dragonfly_rounding(&self) -> bool {
         self.dragonfly_rounding.load(Ordering::Relaxed)
+    }
+
+    /// Whether keys past their deadline are looked for, and not only met.
+    pub(crate) fn sweeps(&self) -> bool {
+        self.sweeps.load(Ordering::Relaxed)
     }
 
     /// From when on a script makes others be answered BUSY; `None` for never.

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
+use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;
 use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
+use super::tracking::Tracking;
 use super::transaction::{self, Watch};
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
@@ -36,10 +39,13 @@ pub(crate) struct Service {
     scripts_running: Slots,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
+    channels: Channels,
+    tracking: Tracking,
 }
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
             // Command names are no secret: a fixed seed will do.
@@ -54,6 +60,56 @@ impl Service {
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
             unwatched: Mutex::default(),
+            channels,
+            tracking,
+        }
+    }
+
+    pub(super) fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    pub(super) fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// Tells others what has happened in the keyspace, if anything.
+    #[inline]
+    pub(crate) fn hand_out(&self, host: &dyn Host) {
+        if self.engine.has_news() {
+            self.tracking.hand_out(host, self.engine.take_news());
+        }
+    }
+
+    /// Before a session is dropped, or begins anew: ends what it has begun that others would go
+    /// on for.
+    pub(crate) fn forget(&self, session: &mut Session, now: Timestamp) {
+        transaction::abandon(self, session, now);
+        if session.subscriptions() > 0 {
+            self.channels.leave(session.id);
+        }
+        if session.tracking.is_some() {
+            self.tracking.end(&self.engine, session.id);
+        }
+    }
+
+    /// Writes pushes that have waited, but for those of what has been left meanwhile: RESP2
+    /// would take them for replies.
+    pub(crate) fn write_pushes(
+        &self,
+        session: &mut Session,
+        pushes: impl IntoIterator<Item = Push>,
+        out: &mut Vec<u8>,
+    ) {
+        let checks = std::mem::take(&mut session.unsubscribed);
+        for push in pushes {
+            let is_wanted = !checks
+                || push
+                    .subscription()
+                    .is_none_or(|(kind, name)| self.channels.subscribes(session.id, kind, name));
+            if is_wanted {
+                push.write(session, out);
+            }
         }
     }
 
@@ -132,11 +188,6 @@ impl Service {
         let tally = Arc::new(Tally::new(self.table.entries().len()));
         self.tallies.lock().push(Arc::clone(&tally));
         tally
-    }
-
-    /// Before a session is dropped: ends what it has begun that others would go on for.
-    pub(crate) fn forget(&self, session: &mut Session, now: Timestamp) {
-        transaction::abandon(self, session, now);
     }
 
     /// What every command has counted, its subcommands included, summed over the workers, by

@@ -4,6 +4,10 @@
 //! connections may see of it (CLIENT LIST) is a copy that the edge publishes when
 //! [`Session::changed`] says so.
 
+use std::sync::Arc;
+
+use super::push::Kind;
+use super::tracking::Tracker;
 use super::transaction::Transaction;
 use crate::protocol::Resp;
 
@@ -12,6 +16,8 @@ use crate::protocol::Resp;
 pub(crate) enum Outcome {
     /// One reply has been written.
     Reply,
+    /// Pushes have been written, in place of a reply: they are sent whatever CLIENT REPLY says.
+    Pushed,
     /// Nothing is to be sent.
     Silent,
     /// A reply has been written; the connection ends after it.
@@ -48,6 +54,13 @@ pub(crate) struct Session {
     pub(crate) no_touch: bool,
     /// What MULTI and WATCH have begun.
     pub(crate) transaction: Transaction,
+    /// How many channels, patterns and shard channels are subscribed to, by [`Kind`].
+    pub(super) subscribed: [usize; Kind::ALL.len()],
+    /// Something was left since pushes were last written: some that wait may be for it.
+    pub(super) unsubscribed: bool,
+    pub(super) tracking: Option<Arc<Tracker>>,
+    /// CLIENT CACHING was the last command but for others of CLIENT.
+    pub(super) caching: bool,
     /// The last command's number in the table; [`NO_COMMAND`] before the first.
     pub(crate) last_command: u16,
     /// Something that CLIENT LIST shows has changed since the edge last looked.
@@ -68,15 +81,52 @@ impl Session {
             no_evict: false,
             no_touch: false,
             transaction: Transaction::default(),
+            subscribed: [0; Kind::ALL.len()],
+            unsubscribed: false,
+            tracking: None,
+            caching: false,
             last_command: NO_COMMAND,
             changed: true,
         }
+    }
+
+    /// All that is subscribed to.
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.subscribed.iter().sum()
+    }
+
+    /// A subscriber that cannot tell pushes from replies: it may give few commands.
+    #[inline]
+    pub(super) fn is_restricted(&self) -> bool {
+        self.resp == Resp::V2 && self.subscribed != [0; Kind::ALL.len()]
+    }
+
+    /// How many subscriptions a change of one of this kind tells: shard channels count by
+    /// themselves.
+    pub(super) fn subscriptions_told(&self, kind: Kind) -> usize {
+        let [channels, patterns, shards] = self.subscribed;
+        match kind {
+            Kind::Channel | Kind::Pattern => channels + patterns,
+            Kind::Shard => shards,
+        }
+    }
+
+    /// Whether the keys that the next command reads are remembered.
+    #[inline]
+    pub(super) fn tracks(&self) -> bool {
+        self.tracking.as_ref().is_some_and(|tracker| tracker.remembers(self.caching))
     }
 
     /// RESET: as a new connection is, apart from its number and its library's name.
     pub(crate) fn reset(&mut self, authenticated: bool) {
         let library_name = std::mem::take(&mut self.library_name);
         let library_version = std::mem::take(&mut self.library_version);
-        *self = Self { library_name, library_version, ..Self::new(self.id, authenticated) };
+        let unsubscribed = true;
+        *self = Self {
+            unsubscribed,
+            library_name,
+            library_version,
+            ..Self::new(self.id, authenticated)
+        };
     }
 }

@@ -213,13 +213,17 @@ impl Flags {
     pub(crate) const SKIP_MONITOR: Self = Self(1 << 18);
     /// May be asked without any key.
     pub(crate) const NO_MANDATORY_KEYS: Self = Self(1 << 19);
+    pub(crate) const PUBSUB: Self = Self(1 << 20);
+    /// A RESP2 connection that subscribes to something may still give it.
+    pub(crate) const SUBSCRIBER: Self = Self(1 << 21);
 
     /// Those that Redis has, with its names and in its order.
-    const NAMED: [(Self, &'static str); 17] = [
+    const NAMED: [(Self, &'static str); 18] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
         (Self::ADMIN, "admin"),
+        (Self::PUBSUB, "pubsub"),
         (Self::NOSCRIPT, "noscript"),
         (Self::BLOCKING, "blocking"),
         (Self::LOADING, "loading"),

@@ -365,7 +365,7 @@ fn carry_out(
         let is_timed = worker.is_timed_alone(*number, args);
         let began = is_timed.then(|| worker.clock().now());
         match runner.run_within((*number, args), view, reply) {
-            Ok(Outcome::Reply) => {}
+            Ok(Outcome::Reply | Outcome::Pushed) => {}
             // An array has as many elements as it says.
             Ok(Outcome::Silent) => reply.ok(),
             Ok(Outcome::Close) => outcome = Outcome::Close,

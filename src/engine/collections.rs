@@ -4,7 +4,7 @@
 
 use super::key::KeyRef;
 use super::shard::{Expires, Kept};
-use super::value::Collection;
+use super::value::{Collection, Value};
 use super::view::View;
 use crate::protocol::Error;
 
@@ -14,10 +14,25 @@ impl View<'_> {
         &mut self,
         key: KeyRef<'_>,
     ) -> Result<Option<&C>, Error> {
-        match self.read(key) {
-            Some(found) => found.value.as_collection().map(Some).ok_or(Error::WrongType),
-            None => Ok(None),
-        }
+        self.read(key).map(|found| of_kind(found.value)).transpose()
+    }
+
+    /// The collections under several keys, for a reader; the first key of another type is an
+    /// error. They are all there together, so that they can be compared.
+    pub(crate) fn read_collections<C: Collection>(
+        &mut self,
+        keys: &[KeyRef<'_>],
+    ) -> Result<Vec<Option<&C>>, Error> {
+        let values = self.read_all(keys).into_iter();
+        values.map(|value| value.map(of_kind).transpose()).collect()
+    }
+
+    /// The collection under a key, without leaving a trace.
+    pub(crate) fn look_at_collection<C: Collection>(
+        &mut self,
+        key: KeyRef<'_>,
+    ) -> Result<Option<&C>, Error> {
+        self.look(key).map(|found| of_kind(found.value)).transpose()
     }
 
     /// Changes the collection under a key, or a new one where nothing stands there. `change`
@@ -53,6 +68,10 @@ impl View<'_> {
             self.insert(key, collection.into(), crate::time::Timestamp::MAX);
         }
     }
+}
+
+fn of_kind<C: Collection>(value: &Value) -> Result<&C, Error> {
+    value.as_collection().ok_or(Error::WrongType)
 }
 
 fn kept<R>((result, changed): (R, bool)) -> (R, Kept) {

@@ -119,6 +119,7 @@ impl Engine {
             let Some((db, slot)) = victim(&mut shard, policy, now, looks) else { continue };
             shard.remove(db, slot);
             shard.counts.evicted += 1;
+            self.post_of(&mut shard);
             let after = shard.held();
             drop(shard);
             self.account(before, after);

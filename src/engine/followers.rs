@@ -1,4 +1,5 @@
-//! Who follows the keys of a shard: for now, the transactions that watch some.
+//! Who follows the keys of a shard: transactions that watch some, and connections that remember
+//! what they have read (`tracked.rs`).
 //!
 //! The one place of mutation tells of each key that changes, under the shard's lock. Where nobody
 //! follows anything, that costs one branch.
@@ -9,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::key::KeyRef;
+use super::tracked::Tracked;
 use super::view::View;
 
 /// A key and its database.
@@ -23,23 +25,56 @@ struct Watched {
 
 #[derive(Debug, Default)]
 pub(super) struct Followers {
+    /// There is somebody below whom changes concern.
+    any: bool,
     watched: BTreeMap<Place, Watched>,
+    tracked: Tracked,
 }
 
 impl Followers {
     /// The key was stored, changed or removed, or its deadline has moved.
     #[inline]
     pub(super) fn changed(&mut self, db: usize, key: &[u8]) {
-        if !self.watched.is_empty() {
+        if self.any {
             self.tell(db, key);
         }
     }
 
     #[cold]
     fn tell(&mut self, db: usize, key: &[u8]) {
+        self.track(|tracked| tracked.changed(key));
+        if self.watched.is_empty() {
+            return;
+        }
         if let Some(watched) = self.watched.get_mut(&(db as u8, Box::from(key))) {
             watched.changes += 1;
         }
+    }
+
+    fn settle(&mut self) {
+        self.any = !self.watched.is_empty() || self.tracked.is_active();
+    }
+
+    /// The one way to what is tracked.
+    pub(super) fn track<R>(&mut self, change: impl FnOnce(&mut Tracked) -> R) -> R {
+        let result = change(&mut self.tracked);
+        self.settle();
+        result
+    }
+
+    /// What changes now has expired, or no longer.
+    pub(super) fn expire(&mut self, expiring: bool) {
+        self.tracked.expire(expiring);
+    }
+
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.tracked.has_news()
+    }
+
+    /// Keys tracked, and readers of them in all.
+    pub(super) fn tracked_counts(&self) -> (usize, usize) {
+        self.tracked.counts()
     }
 
     /// Every key of the database that `touched` says so of has changed.
@@ -55,7 +90,9 @@ impl Followers {
     pub(super) fn watch(&mut self, db: usize, key: &[u8]) -> u64 {
         let watched = self.watched.entry((db as u8, key.into())).or_default();
         watched.watchers += 1;
-        watched.changes
+        let changes = watched.changes;
+        self.settle();
+        changes
     }
 
     /// One watcher less.
@@ -65,6 +102,7 @@ impl Followers {
             watched.watchers -= 1;
             if watched.watchers == 0 {
                 self.watched.remove(&place);
+                self.settle();
             }
         }
     }

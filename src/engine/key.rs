@@ -88,6 +88,14 @@ pub(super) fn index_hash(tag: u32) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct KeyHasher(foldhash::fast::FixedState);
 
+impl BuildHasher for KeyHasher {
+    type Hasher = <foldhash::fast::FixedState as BuildHasher>::Hasher;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        self.0.build_hasher()
+    }
+}
+
 impl KeyHasher {
     pub(crate) fn new(seed: u64) -> Self {
         Self(foldhash::fast::FixedState::with_seed(seed))

@@ -15,10 +15,12 @@ mod followers;
 mod key;
 mod long;
 mod options;
+mod outbox;
 mod shard;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tracked;
 mod undo;
 mod value;
 mod view;
@@ -34,12 +36,14 @@ pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use long::{Busy, Long};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
+pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
 use long::Patience;
+use outbox::Outbox;
 use shard::{Counts, Shard};
 use table::Held;
 use view::Guards;
@@ -99,6 +103,7 @@ pub(crate) struct Engine {
     long: CachePadded<Long>,
     /// What each shard told last.
     latest: Mutex<Vec<Stats>>,
+    outbox: Outbox,
 }
 
 /// What the engine has counted and holds.
@@ -167,7 +172,13 @@ impl Engine {
             dice: AtomicU64::new(seed),
             long: CachePadded::default(),
             latest: Mutex::default(),
+            outbox: Outbox::default(),
         }
+    }
+
+    /// What names are to be hashed with that clients choose.
+    pub(crate) fn hasher(&self) -> &KeyHasher {
+        &self.hasher
     }
 
     pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> KeyRef<'a> {
@@ -219,8 +230,12 @@ impl Engine {
             shard.latest = latest;
             before = before.plus(shard.held());
         }
-        let mut view = View { engine: self, guards, now: latest, db, touches: true };
+        let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.has_news()) {
+            let by = view.by;
+            self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
+        }
         let held = view.guards.iter().map(|(_, shard)| shard.held());
         self.account(before, held.fold(Held::default(), Held::plus));
         result
@@ -348,6 +363,7 @@ impl Engine {
             let before = shard.held();
             let now = now.max(shard.latest);
             let done = shard.sweep(now, SWEEP_KEYS_MAX);
+            self.post_of(&mut shard);
             self.account(before, shard.held());
             done
         });

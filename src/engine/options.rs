@@ -2,6 +2,8 @@
 //!
 //! Defaults stand in `config/tollgate.yaml` and nowhere else.
 
+use std::num::NonZeroUsize;
+
 use serde::{Deserialize, Serialize};
 
 use crate::size::{Bytes, BytesMax, OrAuto};
@@ -19,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) key_bytes_max: BytesMax,
     /// Bytes of one value.
     pub(crate) value_bytes_max: BytesMax,
+    /// Keys that clients are told about when they change.
+    pub(crate) tracked_keys_max: NonZeroUsize,
     /// Parts of the keyspace that work side by side.
     pub(crate) shards: Shards,
     /// How often expired keys are looked for.

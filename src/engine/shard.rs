@@ -13,6 +13,7 @@ use super::effect::{Change, Effects};
 use super::followers::Followers;
 use super::key::KeyRef;
 use super::table::{Entry, Held, Slot, Table};
+use super::tracked::Tracked;
 use super::undo::Undo;
 use super::value::Value;
 use crate::time::Timestamp;
@@ -225,6 +226,7 @@ impl Shard {
     /// letting the shard go.
     pub(super) fn flush(&mut self, db: usize) -> Option<Table> {
         debug_assert!(self.undo.is_none(), "who flushes holds every shard, and is never undone");
+        self.followers.track(Tracked::flush);
         let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
         self.followers.changed_all(db, |key| table.holds(key));
         self.limiter_generation += 1;
@@ -238,6 +240,7 @@ impl Shard {
             self.tables.push(Table::default());
         }
         debug_assert!(self.undo.is_none(), "who swaps holds every shard, and is never undone");
+        self.followers.track(Tracked::flush);
         let tables = [&self.tables[db], &self.tables[other]];
         for db in [db, other] {
             self.followers.changed_all(db, |key| tables.iter().any(|table| table.holds(key)));
@@ -279,7 +282,9 @@ impl Shard {
     }
 
     fn expire(&mut self, db: usize, slot: Slot) {
+        self.followers.expire(true);
         self.remove(db, slot);
+        self.followers.expire(false);
         self.counts.expired += 1;
     }
 }

@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 use hashbrown::HashTable;
 
 use super::key::{Key, KeyRef, index_hash};
-use super::value::{Value, allocated};
-use crate::size::malloc_bytes;
+use super::value::Value;
+use crate::size::{allocated_bytes, malloc_bytes};
 use crate::time::Timestamp;
 
 /// Slots a chunk. Few, so that a shard with few keys stays small, and so that chunks become empty
@@ -61,7 +61,7 @@ impl Entry {
     /// What the entry is charged beside its slot, which the chunk is charged: its share of the
     /// index, and what it owns.
     pub(super) fn charge_bytes(&self) -> usize {
-        INDEX_BYTES + allocated(self.key.heap_bytes()) + self.value.heap_bytes()
+        INDEX_BYTES + allocated_bytes(self.key.heap_bytes()) + self.value.heap_bytes()
     }
 
     /// What the entry takes in all, its slot included.
@@ -80,10 +80,10 @@ impl Entry {
             Value::Integer(_) => 0,
             Value::Text(bytes) => bytes.first().copied().map_or(0, u64::from),
             Value::Raw(bytes) => bytes.first().copied().map_or(0, u64::from),
-            Value::Hash(hash) => hash.len() as u64,
+            Value::Hash(hash) => hash.prefetch(),
             Value::List(list) => list.len() as u64,
-            Value::Set(set) => set.len() as u64,
-            Value::SortedSet(set) => set.len() as u64,
+            Value::Set(set) => set.prefetch(),
+            Value::SortedSet(set) => set.prefetch(),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::collection::{DecodeError as CollectionError, Hash, List, Set, SortedSet};
 use crate::limit::State;
-use crate::size::malloc_bytes;
+use crate::size::allocated_bytes;
 
 /// The version that [`Value::encode`] writes; [`Value::decode`] reads this and all before it.
 const VERSION: u8 = 1;
@@ -183,8 +183,8 @@ impl Value {
         match self {
             Self::Limit(state) => state.heap_bytes(),
             Self::Integer(_) => 0,
-            Self::Text(bytes) => allocated(bytes.len()),
-            Self::Raw(bytes) => allocated(bytes.capacity()),
+            Self::Text(bytes) => allocated_bytes(bytes.len()),
+            Self::Raw(bytes) => allocated_bytes(bytes.capacity()),
             Self::Hash(hash) => hash.heap_bytes(),
             Self::List(list) => list.heap_bytes(),
             Self::Set(set) => set.heap_bytes(),
@@ -299,11 +299,6 @@ collection!(Hash);
 collection!(List);
 collection!(Set);
 collection!(SortedSet);
-
-/// What an allocation of this many bytes really takes; none is made of none.
-pub(super) fn allocated(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { malloc_bytes(bytes) }
-}
 
 /// Makes room for a string to grow to `len` bytes: twice what is needed, so that a string built
 /// up by many appends is copied few times, but never more than a megabyte in vain.

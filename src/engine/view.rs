@@ -26,6 +26,8 @@ pub(crate) struct View<'e> {
     pub(super) db: usize,
     /// Keys that are asked for count as used.
     pub(super) touches: bool,
+    /// The connection whose doing this is.
+    pub(super) by: u64,
 }
 
 /// What stands under a key.
@@ -80,6 +82,14 @@ impl Cursor {
     }
 }
 
+impl<'e> View<'e> {
+    /// Numbers that look random.
+    pub(crate) fn dice(&self) -> impl FnMut() -> u64 + use<'e> {
+        let engine = self.engine;
+        || engine.dice()
+    }
+}
+
 impl View<'_> {
     /// The one moment of this transaction.
     pub(crate) fn now(&self) -> Timestamp {
@@ -108,6 +118,19 @@ impl View<'_> {
             entry.accessed_s = seconds(now);
         }
         Some(found(entry, now))
+    }
+
+    /// Looks keys up for a reader, all before any is shown, so that they can be compared.
+    pub(crate) fn read_all(&mut self, keys: &[KeyRef<'_>]) -> Vec<Option<&Value>> {
+        for key in keys {
+            // What has expired is gone after this, and all that is left is shown.
+            self.read(*key);
+        }
+        let value = |key: &KeyRef<'_>| {
+            let table = self.guards[self.place(*key)].1.table(self.db)?;
+            Some(&table.entry(table.find(*key)?)?.value)
+        };
+        keys.iter().map(value).collect()
     }
 
     /// Looks a key up for one who asks about it: counts a hit or a miss.
@@ -265,8 +288,7 @@ impl View<'_> {
         if keys == 0 {
             return None;
         }
-        let engine = self.engine;
-        let mut dice = || engine.dice();
+        let mut dice = self.dice();
         (0..TRIES).find_map(|_| {
             let mut place = (dice() % keys) as usize;
             let table = self.guards.iter().find_map(|(_, shard)| {

@@ -8,12 +8,23 @@
 //! the kill flag, or by its [`Call`] with [`Abandon`], and no `pcall` holds either.
 
 mod api;
+mod arguments;
+mod bits;
 mod call;
 mod dump;
+#[cfg(test)]
+mod extension_tests;
 mod failure;
 mod from_reply;
 mod interpreter;
+mod json;
+mod json_decode;
+mod json_encode;
+mod json_tokens;
 mod libraries;
+mod msgpack;
+mod msgpack_decode;
+mod nest;
 mod random;
 mod register;
 mod run;
@@ -21,6 +32,7 @@ mod scripts;
 mod sha;
 mod shebang;
 mod shelf;
+mod structs;
 mod to_reply;
 mod words;
 
@@ -37,4 +49,9 @@ pub(crate) use shelf::dump_libraries;
 use mlua::{Lua, Table};
 
 /// Libraries of our own beside Lua's, by the name under which scripts find them.
-const EXTENSIONS: &[(&str, fn(&Lua) -> mlua::Result<Table>)] = &[];
+const EXTENSIONS: &[(&str, fn(&Lua) -> mlua::Result<Table>)] = &[
+    ("bit", bits::install),
+    ("cjson", json::install),
+    ("cmsgpack", msgpack::install),
+    ("struct", structs::install),
+];

@@ -1,9 +1,9 @@
 //! From text to a binary floating-point number, rounded once.
 //!
-//! The C library reads numbers for Redis, in decimal or in hexadecimal, to 64 bits for
-//! INCRBYFLOAT. An [`Unrounded`] holds what the text says to 127 bits, and one more bit
-//! that says whether anything lies below; [`Unrounded::round`] then makes the nearest number of a
-//! [`Format`], ties to even, as the processor would.
+//! The C library reads numbers for Redis, in decimal or in hexadecimal: to 64 bits for
+//! INCRBYFLOAT, to 53 for scores. An [`Unrounded`] holds what the text says to 127 bits, and one
+//! more bit that says whether anything lies below; [`Unrounded::round`] then makes the nearest
+//! number of a [`Format`], ties to even, as the processor would.
 
 use num_bigint::BigUint;
 
@@ -28,6 +28,10 @@ pub(super) struct Format {
 /// `long double` of x86: what Redis adds with there.
 pub(super) const EXTENDED: Format =
     Format { mantissa_bits: 64, exponent_min: -16_445, exponent_max: 16_320 };
+
+/// What scores are.
+pub(super) const DOUBLE: Format =
+    Format { mantissa_bits: 53, exponent_min: -1_074, exponent_max: 971 };
 
 /// Numbers of at least 10^this are larger than the largest of any format.
 const MAGNITUDE_MAX: i64 = 4_940;

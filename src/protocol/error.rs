@@ -34,6 +34,14 @@ pub(crate) enum Error {
     NotInteger,
     #[error("ERR value is not a valid float")]
     NotFloat,
+    #[error("ERR min or max is not a float")]
+    BoundNotFloat,
+    #[error("ERR min or max not valid string range item")]
+    BoundNotLex,
+    #[error("ERR value is out of range, must be positive")]
+    NotPositive,
+    #[error("ERR value is out of range")]
+    OutOfRange,
     #[error("ERR invalid cursor")]
     InvalidCursor,
     #[error("ERR DB index is out of range")]
@@ -57,6 +65,8 @@ pub(crate) enum Error {
     DecrementOverflow,
     #[error("ERR increment would produce NaN or Infinity")]
     IncrementNotFinite,
+    #[error("ERR resulting score is not a number (NaN)")]
+    ScoreNotNumber,
 
     // What is wrong with a transaction.
     #[error("ERR MULTI calls can not be nested")]
@@ -96,9 +106,22 @@ pub(crate) enum Error {
     #[error("ERR Protocol version is not an integer or out of range")]
     ProtocolNotInteger,
 
+    /// Of the command named, in lower case.
+    #[error(
+        "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    )]
+    Subscriber(String),
+
     // What the server cannot do, or not now.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
+    #[error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+         you can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server."
+    )]
+    DebugRefused,
     #[error(
         "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
     )]
@@ -320,6 +343,11 @@ mod tests {
             Error::Syntax,
             Error::NotInteger,
             Error::NotFloat,
+            Error::BoundNotFloat,
+            Error::BoundNotLex,
+            Error::NotPositive,
+            Error::OutOfRange,
+            Error::ScoreNotNumber,
             Error::InvalidCursor,
             Error::DbOutOfRange,
             Error::NoSuchKey,
@@ -336,6 +364,7 @@ mod tests {
             Error::ScriptKilled,
             Error::NoPassword,
             Error::ProtocolNotInteger,
+            Error::DebugRefused,
             Error::MaxClients,
             Error::ClusterDisabled,
         ];

@@ -12,6 +12,7 @@
 
 mod args;
 mod binary;
+mod double;
 mod error;
 mod extended;
 mod float;
@@ -28,6 +29,7 @@ mod scan;
 mod tests;
 
 pub(crate) use args::Args;
+pub(crate) use double::{parse_bound, parse_f64};
 pub(crate) use error::Error;
 pub(crate) use extended::Extended;
 pub(crate) use float::FloatText;

@@ -158,6 +158,11 @@ impl<'b> Reply<'b> {
         }
     }
 
+    /// A double as text.
+    pub(crate) fn bulk_double(&mut self, value: f64) {
+        self.bulk(FloatText::new(value).as_bytes());
+    }
+
     /// A number that is no double, given as its text.
     pub(crate) fn decimal(&mut self, text: impl AsRef<[u8]>) {
         match self.resp {

@@ -188,6 +188,7 @@ fn hub(
     events: Events,
 ) -> anyhow::Result<Arc<Hub>> {
     let engine = Engine::new(settings.engine.shards.number(), seed()?);
+    engine.set_tracked_keys_max(settings.engine.tracked_keys_max.get());
     engine.set_memory_max(match settings.engine.memory_max {
         OrAuto::Exactly(bytes) => bytes.as_usize(),
         OrAuto::Auto => usize::try_from(server::memory_limit_bytes() / 4 * MEMORY_QUARTERS)
@@ -206,6 +207,8 @@ fn initial(settings: &Settings) -> Initial {
         connections_max: settings.server.connections_max.get(),
         idle_timeout: settings.server.idle_timeout,
         output_bytes_max: settings.server.output_bytes_max,
+        push_bytes_max: settings.server.push_bytes_max,
+        subscriptions_max: settings.server.subscriptions_max.get(),
         key_bytes_max: settings.engine.key_bytes_max,
         value_bytes_max: settings.engine.value_bytes_max,
         log_entries_max: settings.limits.log_entries_max,

@@ -125,6 +125,10 @@ impl Connection {
             if self.closing || self.peer.is_killed() {
                 return Poll::Ready(End::Done);
             }
+            if !self.peer.mailbox.is_empty() {
+                self.deliver(cx);
+                continue;
+            }
             let turn = if self.more { self.again(cx) } else { self.read(cx) };
             match turn {
                 Poll::Ready(Some(end)) => return Poll::Ready(end),
@@ -286,6 +290,9 @@ impl Connection {
                 self.closing = true;
                 break;
             }
+            if !self.peer.mailbox.is_empty() {
+                self.take_mail(out);
+            }
             if out.len() >= WRITE_BYTES_MIN {
                 self.send(cx, out);
             }
@@ -293,6 +300,22 @@ impl Connection {
         answerer.end();
         pulse.end_turn();
         self.peer.answered(&mut self.session);
+    }
+
+    /// Writes what has come for this connection behind the replies that are there.
+    fn take_mail(&mut self, out: &mut Vec<u8>) {
+        let pushes = self.peer.mailbox.take();
+        self.hub.service().write_pushes(&mut self.session, pushes, out);
+    }
+
+    /// Sends what has come for this connection while it had nothing to answer.
+    fn deliver(&mut self, cx: &mut Context<'_>) {
+        let scratch = Rc::clone(&self.scratch);
+        let out = &mut scratch.borrow_mut().tools.out;
+        out.clear();
+        self.take_mail(out);
+        self.send(cx, out);
+        self.peer.active(self.hub.clock().now());
     }
 
     fn refuse(&self, error: ProtocolError, out: &mut Vec<u8>) {
@@ -336,6 +359,8 @@ fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
 pub(super) async fn serve(mut connection: Connection) {
     let end = poll_fn(|cx| connection.poll(cx)).await;
     connection.hub.forget(connection.session.id);
+    let now = connection.hub.clock().now();
+    connection.hub.service().forget(&mut connection.session, now);
     if matches!(end, End::Unread) {
         connection.hub.count_unread(connection.session.id, connection.unsent.len());
         return;

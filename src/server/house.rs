@@ -37,8 +37,11 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
     loop {
         tokio::select! {
             _ = sweep.tick() => {
-                expire(&hub, options.expiry_budget);
+                if hub.service().runtime().sweeps() {
+                    expire(&hub, options.expiry_budget);
+                }
                 make_room(&hub, options.expiry_budget);
+                hub.service().hand_out(&*hub);
             }
             _ = scripts.tick() => hub.service().look_for_long(hub.clock().now()),
             _ = second.tick() => {

@@ -12,13 +12,14 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
+use super::mailbox::Full;
 use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::RateMeter;
-use crate::commands::{Crowd, Facts, Host, Peer, Rates, Service};
+use crate::commands::{Crowd, Facts, Host, Peer, Push, Rates, Service};
 use crate::lua::LogLevel;
 use crate::telemetry::Events;
-use crate::time::Clock;
+use crate::time::{Clock, Duration};
 
 /// Facts that are settled when the server starts.
 #[derive(Clone, Debug)]
@@ -45,6 +46,7 @@ pub(crate) struct Hub {
     protocol_errors: AtomicU64,
     unread: AtomicU64,
     idle_closed: AtomicU64,
+    pushes_unread: AtomicU64,
     /// Of connections that have ended. Held while one ends and while all are summed, so that no
     /// connection is missing from the sum, and none is in it twice.
     past: Mutex<Traffic>,
@@ -91,6 +93,7 @@ impl Hub {
             protocol_errors: AtomicU64::default(),
             unread: AtomicU64::default(),
             idle_closed: AtomicU64::default(),
+            pushes_unread: AtomicU64::default(),
             past: Mutex::default(),
             clock_gap_us: AtomicI64::default(),
             readiness: AtomicU8::new(Readiness::Starting as u8),
@@ -164,12 +167,28 @@ impl Hub {
         );
     }
 
+    fn end_slow_listener(&self, connection: u64, peer: &PeerState, full: Full) {
+        if peer.is_killed() {
+            return;
+        }
+        peer.kill();
+        self.pushes_unread.fetch_add(1, Ordering::Relaxed);
+        let push_bytes_max = self.service.runtime().push_bytes_max();
+        warn!(
+            connection,
+            waiting_bytes = full.bytes,
+            push_bytes_max,
+            "closed a connection that left more pushes unread than server.push_bytes_max"
+        );
+    }
+
     /// Ends the connections that have been silent for longer than the idle time.
     pub(super) fn close_idle(&self) {
         let Some(timeout) = self.service.runtime().idle_timeout() else { return };
         let now = self.clock.now();
         for peer in &self.peers {
-            if now.since(peer.last_active()) >= timeout && !peer.is_killed() {
+            let is_idle = now.since(peer.last_active()) >= timeout;
+            if is_idle && !peer.is_killed() && !peer.is_listener() {
                 peer.kill();
                 self.idle_closed.fetch_add(1, Ordering::Relaxed);
             }
@@ -301,6 +320,7 @@ impl Host for Hub {
             closed_protocol: self.protocol_errors.load(Ordering::Relaxed),
             closed_unread: self.unread.load(Ordering::Relaxed),
             closed_idle: self.idle_closed.load(Ordering::Relaxed),
+            closed_pushes: self.pushes_unread.load(Ordering::Relaxed),
             input_bytes,
             output_bytes,
             rates: self.meter.rates(),
@@ -335,12 +355,30 @@ impl Host for Hub {
         })
     }
 
+    fn is_local(&self, id: u64) -> bool {
+        self.peers.get(&id).is_some_and(|peer| !is_elsewhere(peer.address.ip()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "to be held up is what was asked for")]
+    fn hold(&self, span: Duration) {
+        std::thread::sleep(std::time::Duration::from_micros(span.as_micros()));
+    }
+
     fn peer_address(&self, id: u64) -> String {
         self.peers.get(&id).map(|peer| peer.address.to_string()).unwrap_or_default()
     }
 
     fn kill(&self, id: u64) -> bool {
         self.peers.get(&id).map(|peer| peer.kill()).is_some()
+    }
+
+    fn push(&self, id: u64, push: Push) -> bool {
+        let Some(peer) = self.peers.get(&id) else { return false };
+        match peer.mailbox.put(push, self.service.runtime().push_bytes_max()) {
+            Ok(()) => peer.wake(),
+            Err(full) => self.end_slow_listener(id, &peer, full),
+        }
+        true
     }
 
     fn log_of_script(&self, level: LogLevel, text: &[u8]) {

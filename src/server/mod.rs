@@ -9,6 +9,7 @@ mod connection;
 mod house;
 mod hub;
 mod listen;
+mod mailbox;
 mod options;
 mod peer;
 mod process;

@@ -28,6 +28,8 @@ pub(crate) struct Options {
     pub(crate) password: Password,
     /// Refuse clients from other machines while there is no password.
     pub(crate) protected_mode: bool,
+    /// Who may use DEBUG.
+    pub(crate) debug: DebugUsers,
     /// Clients at one time; more are told so and closed.
     pub(crate) connections_max: NonZeroUsize,
     /// A client silent for this long, in either direction, is closed; zero waits for ever.
@@ -50,8 +52,22 @@ pub(crate) struct Options {
     pub(crate) pipeline_max: NonZeroUsize,
     /// Replies that a slow reader may pile up beyond the one being sent before it is closed.
     pub(crate) output_bytes_max: BytesMax,
+    /// Pushes that may wait for a slow reader before it is closed.
+    pub(crate) push_bytes_max: BytesMax,
+    /// Channels and patterns of one client.
+    pub(crate) subscriptions_max: NonZeroUsize,
     /// How long a shutdown waits for replies under way.
     pub(crate) drain_timeout: Duration,
+}
+
+/// Clients that may use DEBUG. It is read by its name in the settings: nothing else needs it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum DebugUsers {
+    Nobody,
+    /// Those of this machine.
+    Local,
+    Everyone,
 }
 
 /// The section `server.http`.

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
+use super::mailbox::Mailbox;
 use crate::commands::{Peer, Session};
 use crate::time::Timestamp;
 
@@ -27,6 +28,7 @@ pub(super) struct PeerState {
     sent_bytes: AtomicU64,
     killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    pub(super) mailbox: Mailbox,
 }
 
 impl PeerState {
@@ -50,6 +52,7 @@ impl PeerState {
             sent_bytes: AtomicU64::default(),
             killed: AtomicBool::default(),
             waker: Mutex::default(),
+            mailbox: Mailbox::default(),
         }
     }
 
@@ -116,6 +119,11 @@ impl PeerState {
         if let Some(waker) = &*self.waker.lock() {
             waker.wake_by_ref();
         }
+    }
+
+    /// Silence is what it has asked for: it waits for what others do.
+    pub(super) fn is_listener(&self) -> bool {
+        self.session.lock().subscriptions() > 0
     }
 
     pub(super) fn show(&self, now: Timestamp) -> Peer {

@@ -17,6 +17,8 @@ pub(crate) fn hub(password: &str, protected: bool) -> Hub {
         connections_max: 10,
         idle_timeout: Duration::ZERO,
         output_bytes_max: "1mb".parse().expect("a size"),
+        push_bytes_max: "1mb".parse().expect("a size"),
+        subscriptions_max: 10,
         key_bytes_max: "1kb".parse().expect("a size"),
         value_bytes_max: "1kb".parse().expect("a size"),
         log_entries_max: 1_024.try_into().expect("at least the lowest"),

@@ -58,6 +58,11 @@ pub const fn malloc_bytes(size: usize) -> usize {
     if spent < 32 { 32 } else { spent }
 }
 
+/// What is spent on what a collection or a string owns: an empty one owns no block.
+pub const fn allocated_bytes(size: usize) -> usize {
+    if size == 0 { 0 } else { malloc_bytes(size) }
+}
+
 impl FromStr for Bytes {
     type Err = ParseBytesError;
 

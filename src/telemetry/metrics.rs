@@ -83,10 +83,11 @@ const METRICS: &[Metric] = &[
     counter(
         "tollgate_connections_closed_total",
         Unit::None,
-        "Clients the server closed: sent no request, left replies unread, or were idle too long.",
+        "Clients the server closed: sent no request, left replies or pushes unread, or were idle.",
         |from, to| {
             to.sample(&[("reason", "protocol")], from.facts.closed_protocol);
             to.sample(&[("reason", "unread")], from.facts.closed_unread);
+            to.sample(&[("reason", "pushes")], from.facts.closed_pushes);
             to.sample(&[("reason", "idle")], from.facts.closed_idle);
         },
     ),

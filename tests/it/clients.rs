@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::server::Tollgate;
 
 /// Where `scripts/needs.sh` puts the client libraries.
-fn libraries() -> PathBuf {
+pub(crate) fn libraries() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
     std::env::current_dir().expect("a folder").join(target).join("clients")
 }
@@ -17,7 +17,7 @@ fn script(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(name)
 }
 
-fn run(command: &mut Command) -> String {
+pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().expect("it is installed: `make test` sees to it");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");

@@ -5,7 +5,7 @@ use crate::resp::Connection;
 use crate::server::{Program, Tollgate};
 
 /// What COMMAND INFO tells otherwise than Redis 7.0, on purpose.
-const DIFFERENT: [(&str, &str); 9] = [
+const DIFFERENT: [(&str, &str); 11] = [
     ("command|getkeys", "7.2 takes a request of one word"),
     ("command|getkeysandflags", "7.2 takes a request of one word"),
     ("eval", "the note on its key specification is left out"),
@@ -15,6 +15,8 @@ const DIFFERENT: [(&str, &str); 9] = [
     ("getex", "the note on its key specification is left out"),
     ("set", "the note on its key specification is left out"),
     ("wait", "7.2 calls it blocking"),
+    ("zrank", "7.2 takes WITHSCORE"),
+    ("zrevrank", "7.2 takes WITHSCORE"),
 ];
 
 #[test]

@@ -6,16 +6,22 @@
 
 mod clients;
 mod connections;
+mod debug;
 mod eviction;
 mod exposition;
 mod http;
 mod introspection;
 mod keyspace;
+mod limiters;
 mod limits;
 mod log;
+mod lua_compat;
+mod lua_libraries;
 mod program;
+mod pushes;
 mod readme;
 mod redis;
+mod redis_rs;
 mod resp;
 mod server;
 mod scripts;

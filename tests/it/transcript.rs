@@ -4,6 +4,7 @@
 //! --- title of a section: a new connection to an empty server
 //! resp 3                    the connection begins with HELLO 3
 //! tollgate only             not played at Redis
+//! script script.lua         loads the script in the file beside; {sha} stands for its name
 //! # a comment
 //! > SET key "a\r\nb"        a request: words, quoted where needed
 //! >> "PING\r\n"             raw bytes; each reply is then one group of `<` lines
@@ -33,6 +34,8 @@ pub(crate) struct Section {
     pub(crate) title: String,
     resp3: bool,
     pub(crate) ours_only: bool,
+    /// The name of the script loaded last.
+    sha: String,
     steps: Vec<Step>,
 }
 
@@ -58,17 +61,22 @@ pub(crate) enum Player<'a> {
 
 /// Every transcript under `tests/it/wire`, by name.
 pub(crate) fn all() -> Vec<Transcript> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/wire");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the folder is there")
-        .map(|entry| entry.expect("it can be read").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "resp"))
-        .collect();
-    paths.sort();
-    paths.into_iter().map(read).collect()
+    let paths = within("tests/it/wire").into_iter();
+    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "resp");
+    paths.filter(is_transcript).map(read).collect()
 }
 
-fn read(path: PathBuf) -> Transcript {
+/// What a folder of the project holds, by name.
+pub(crate) fn within(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("it can be read").path()).collect();
+    paths.sort();
+    paths
+}
+
+pub(crate) fn read(path: PathBuf) -> Transcript {
     let text = fs::read_to_string(&path).expect("a transcript is text");
     let mut sections = vec![Section::default()];
     let mut differs = None;
@@ -87,21 +95,28 @@ fn read(path: PathBuf) -> Transcript {
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
+            "script" => section.load(line, rest, &path),
             "!" => differs = Some(rest.to_owned()),
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
             ">" | ">>" => {
-                let words = words(rest).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
+                let named = rest.replace("{sha}", &section.sha);
+                let words =
+                    words(&named).unwrap_or_else(|| panic!("{}: unbalanced quotes", place()));
                 let (typed, raw) = (rest.to_owned(), sign == ">>");
                 section.steps.push(Step::Send { line, who, typed, words, raw });
             }
             "<" => match section.steps.last_mut() {
                 Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
                 _ => {
-                    let (reply, differs) = (vec![rest.to_owned()], differs.take());
+                    let reply = vec![rest.replace("{sha}", &section.sha)];
+                    let differs = differs.take();
                     section.steps.push(Step::Expect { line, who, reply, differs });
                 }
             },
-            _ => panic!("{}: a line begins with one of --- resp tollgate # > >> ! < @", place()),
+            _ => panic!(
+                "{}: a line begins with one of --- resp tollgate script # > >> ! < @",
+                place()
+            ),
         }
     }
     sections.retain(|section| !section.steps.is_empty());
@@ -163,6 +178,17 @@ pub(crate) fn words(text: &str) -> Option<Vec<Vec<u8>>> {
 }
 
 impl Section {
+    /// Loads the script in a file beside the transcript.
+    fn load(&mut self, line: usize, file: &str, transcript: &Path) {
+        let text = fs::read(transcript.with_file_name(file)).expect("the script is there");
+        self.sha = sha1_smol::Sha1::from(&text).hexdigest();
+        let words = vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), text];
+        let reply = vec![format!("\"{}\"", self.sha)];
+        let (typed, who) = (format!("script {file}"), String::new());
+        self.steps.push(Step::Send { line, who: who.clone(), typed, words, raw: false });
+        self.steps.push(Step::Expect { line, who, reply, differs: None });
+    }
+
     fn moves_the_clock(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Advance(_)))
     }

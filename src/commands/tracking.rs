@@ -1,0 +1,198 @@
+//! Who wants to hear that what it read has changed, and telling it.
+//!
+//! The engine remembers who read which key, and says when it changes; here stands how each
+//! connection wants to be told: itself or by another connection, of its own changes or not, of
+//! what it read or of all keys with a prefix. News is handed out right after the transaction that
+//! made it, by whoever made it. Where nobody tracks there is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dashmap::DashMap;
+use parking_lot::RwLock;
+
+use super::host::Host;
+use super::push::{Keys, Push};
+use crate::engine::{Engine, KeyHasher, News, Readers};
+
+/// Of which keys a connection hears.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mode {
+    /// Of those it has read.
+    Reads,
+    /// Of those it has read right after CLIENT CACHING YES.
+    OptIn,
+    /// Of those it has read, but for right after CLIENT CACHING NO.
+    OptOut,
+    /// Of all with one of its prefixes, read or not.
+    Broadcast,
+}
+
+/// What a connection has asked for by CLIENT TRACKING ON.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    pub(super) mode: Mode,
+    /// Nothing is told of its own changes.
+    pub(super) noloop: bool,
+    /// The connection that is told in its place.
+    pub(super) redirect: Option<u64>,
+    /// In order, none the beginning of another one; only for [`Mode::Broadcast`].
+    pub(super) prefixes: Vec<Box<[u8]>>,
+    broken: AtomicBool,
+}
+
+impl Tracker {
+    pub(super) fn new(mode: Mode, noloop: bool, redirect: Option<u64>) -> Self {
+        Self { mode, noloop, redirect, prefixes: Vec::new(), broken: AtomicBool::default() }
+    }
+
+    /// The connection that should be told has gone.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Whether a command's keys are remembered; `caching` says that CLIENT CACHING came before.
+    pub(super) fn remembers(&self, caching: bool) -> bool {
+        match self.mode {
+            Mode::Reads => true,
+            Mode::OptIn => caching,
+            Mode::OptOut => !caching,
+            Mode::Broadcast => false,
+        }
+    }
+
+    /// Tells `reader`, whose tracker this is, or who is told in its place.
+    fn tell(&self, host: &dyn Host, reader: u64, keys: Option<Keys>) {
+        let redirected = self.redirect.is_some();
+        let receiver = self.redirect.unwrap_or(reader);
+        let is_there = host.push(receiver, Push::Invalidated { keys, redirected });
+        if !is_there && redirected {
+            self.broken.store(true, Ordering::Relaxed);
+            host.push(reader, Push::RedirectionBroken(receiver));
+        }
+    }
+}
+
+/// Prefixes, and who wants to hear of keys that begin so.
+type Prefixes = BTreeMap<Box<[u8]>, BTreeSet<u64>>;
+
+#[derive(Debug)]
+pub(crate) struct Tracking {
+    trackers: DashMap<u64, Arc<Tracker>, KeyHasher>,
+    prefixes: RwLock<Prefixes>,
+}
+
+/// How many track, and what.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct TrackingCounts {
+    pub(super) clients: usize,
+    pub(super) prefixes: usize,
+}
+
+impl Tracking {
+    pub(super) fn new(hasher: &KeyHasher) -> Self {
+        Self { trackers: DashMap::with_hasher(hasher.clone()), prefixes: RwLock::default() }
+    }
+
+    /// From here on the connection is told as its tracker says.
+    pub(super) fn begin(&self, engine: &Engine, connection: u64, tracker: &Arc<Tracker>) {
+        self.trackers.insert(connection, Arc::clone(tracker));
+        if tracker.prefixes.is_empty() {
+            return;
+        }
+        let mut prefixes = self.prefixes.write();
+        if prefixes.is_empty() {
+            engine.broadcast(true);
+        }
+        for prefix in &tracker.prefixes {
+            prefixes.entry(prefix.clone()).or_default().insert(connection);
+        }
+    }
+
+    pub(super) fn end(&self, engine: &Engine, connection: u64) {
+        let Some((_, tracker)) = self.trackers.remove(&connection) else { return };
+        if tracker.prefixes.is_empty() {
+            return;
+        }
+        let mut prefixes = self.prefixes.write();
+        for prefix in &tracker.prefixes {
+            if let Some(readers) = prefixes.get_mut(prefix) {
+                readers.remove(&connection);
+                if readers.is_empty() {
+                    prefixes.remove(prefix);
+                }
+            }
+        }
+        if prefixes.is_empty() {
+            engine.broadcast(false);
+        }
+    }
+
+    pub(super) fn counts(&self) -> TrackingCounts {
+        TrackingCounts { clients: self.trackers.len(), prefixes: self.prefixes.read().len() }
+    }
+
+    /// Tells everyone what concerns it.
+    pub(super) fn hand_out(&self, host: &dyn Host, news: Vec<News>) {
+        let mut changed = Vec::new();
+        for news in news {
+            match news {
+                News::Flushed => {
+                    for tracker in &self.trackers {
+                        tracker.value().tell(host, *tracker.key(), None);
+                    }
+                }
+                News::Changed { key, readers, by } => {
+                    self.tell_readers(host, &key, &readers, by);
+                    changed.push((key, by));
+                }
+            }
+        }
+        self.broadcast(host, &changed);
+    }
+
+    fn tell_readers(&self, host: &dyn Host, key: &[u8], readers: &Readers, by: u64) {
+        let mut keys = None;
+        for reader in readers {
+            // Who tracks no longer, or has gone, is still among the readers.
+            let Some(tracker) = self.tracker(*reader) else { continue };
+            if !(tracker.noloop && *reader == by) {
+                let keys = keys.get_or_insert_with(|| Keys::from([Box::from(key)]));
+                tracker.tell(host, *reader, Some(Keys::clone(keys)));
+            }
+        }
+    }
+
+    /// One push for each prefix, with all its keys in order.
+    fn broadcast(&self, host: &dyn Host, changed: &[(Box<[u8]>, u64)]) {
+        for (prefix, readers) in &*self.prefixes.read() {
+            let all = beginning_with(prefix, changed, |_| true);
+            for reader in readers {
+                let Some(tracker) = self.tracker(*reader) else { continue };
+                let keys = match tracker.noloop {
+                    true => beginning_with(prefix, changed, |by| by != *reader),
+                    false => all.clone(),
+                };
+                if keys.is_some() {
+                    tracker.tell(host, *reader, keys);
+                }
+            }
+        }
+    }
+
+    fn tracker(&self, reader: u64) -> Option<Arc<Tracker>> {
+        self.trackers.get(&reader).map(|tracker| Arc::clone(&tracker))
+    }
+}
+
+/// The keys that begin so and were changed by whom `wanted` says; `None` where there are none.
+fn beginning_with(
+    prefix: &[u8],
+    changed: &[(Box<[u8]>, u64)],
+    wanted: impl Fn(u64) -> bool,
+) -> Option<Keys> {
+    let fitting = changed.iter().filter(|(key, by)| key.starts_with(prefix) && wanted(*by));
+    let keys: BTreeSet<Box<[u8]>> = fitting.map(|(key, _)| key.clone()).collect();
+    (!keys.is_empty()).then(|| keys.into_iter().collect())
+}

@@ -1,0 +1,96 @@
+//! What has happened in the shards and others must be told, from the shards to who tells them.
+//!
+//! Filled while the shards of a transaction are still locked, so news of one key stands in the
+//! order of its changes; emptied by whoever has made the transaction, right after it. So it holds
+//! no more than what the transactions under way have made. Looking whether there is any is one
+//! load of memory that is seldom written.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Engine;
+use super::shard::Shard;
+use super::tracked::{NOBODY, News};
+
+#[derive(Debug)]
+pub(super) struct Outbox {
+    news: Mutex<Vec<News>>,
+    any: AtomicBool,
+    /// Keys tracked in all shards, and how many may be.
+    tracked_keys: AtomicUsize,
+    tracked_keys_max: AtomicUsize,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self {
+            news: Mutex::default(),
+            any: AtomicBool::default(),
+            tracked_keys: AtomicUsize::default(),
+            tracked_keys_max: AtomicUsize::new(usize::MAX),
+        }
+    }
+}
+
+impl Engine {
+    /// Takes the news out of locked shards.
+    #[cold]
+    pub(super) fn post<'s>(&self, shards: impl Iterator<Item = &'s mut Shard>, by: u64) {
+        let mut news = self.outbox.news.lock();
+        let mut forgotten = 0;
+        for shard in shards {
+            forgotten += shard.followers.track(|tracked| tracked.hand_over(by, &mut news));
+        }
+        self.outbox.tracked_keys.fetch_sub(forgotten, Ordering::Relaxed);
+        self.outbox.any.store(true, Ordering::Release);
+    }
+
+    /// The same of one shard, for what time and the memory bound have done.
+    pub(super) fn post_of(&self, shard: &mut Shard) {
+        if shard.followers.has_news() {
+            self.post(std::iter::once(shard), NOBODY);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.outbox.any.load(Ordering::Acquire)
+    }
+
+    /// What has happened since the last call, in order.
+    pub(crate) fn take_news(&self) -> Vec<News> {
+        let mut news = self.outbox.news.lock();
+        self.outbox.any.store(false, Ordering::Release);
+        std::mem::take(&mut *news)
+    }
+
+    /// From here on every change is news, or only those of tracked keys.
+    pub(crate) fn broadcast(&self, on: bool) {
+        for shard in &self.shards {
+            shard.lock().followers.track(|tracked| tracked.broadcast(on));
+        }
+    }
+
+    /// Counts one more tracked key. Returns whether that is one too many.
+    pub(super) fn count_tracked(&self) -> bool {
+        let before = self.outbox.tracked_keys.fetch_add(1, Ordering::Relaxed);
+        before >= self.tracked_keys_max()
+    }
+
+    pub(crate) fn tracked_keys_max(&self) -> usize {
+        self.outbox.tracked_keys_max.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tracked_keys_max(&self, keys: usize) {
+        self.outbox.tracked_keys_max.store(keys, Ordering::Relaxed);
+    }
+
+    /// Keys tracked, and readers of them in all.
+    pub(crate) fn tracked_counts(&self) -> (usize, usize) {
+        self.shards.iter().fold((0, 0), |(keys, readers), shard| {
+            let (more_keys, more_readers) = shard.lock().followers.tracked_counts();
+            (keys + more_keys, readers + more_readers)
+        })
+    }
+}
