@@ -68,6 +68,6 @@ fn readme_lists_every_difference_from_redis_7_0() {
         .into_iter()
         .map(|reason| format!("- {}", reason.strip_prefix("7.2: ").unwrap_or(reason)))
         .collect();
-    let found = part("Where Tollgate follows Redis 7.2 rather than 7.0", "- ");
+    let found = part("Where Tollgate differs from Redis 7.0", "- ");
     assert_same("list of differences", &found, &expected);
 }
