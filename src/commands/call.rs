@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::push::{Held, Push};
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
@@ -45,12 +46,25 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) now: Timestamp,
     /// Of the engine, where its shards are locked already and must not be locked again.
     pub(super) stats: Option<Stats>,
+    /// Where pushes wait, inside a script that may yet be taken back.
+    pub(super) held: Option<&'c mut Held>,
 }
 
 impl Call<'_, '_> {
     /// What the engine has counted and holds. A command that asks has `Keys::All`.
     pub(super) fn stats(&self) -> Stats {
         self.stats.unwrap_or_else(|| self.service.engine().stats())
+    }
+
+    /// Sends something to another connection unasked.
+    pub(super) fn push(&mut self, connection: u64, push: Push) {
+        match &mut self.held {
+            Some(held) => held.hold(connection, push),
+            // Who has just gone misses nothing.
+            None => {
+                self.host.push(connection, push);
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! the shards of the keys it declared is abandoned at the first command that needs another.
 
 use super::call::Answer;
+use super::push::Held;
 use super::runner::Runner;
 use super::session::Outcome;
 use super::spec::{Flags, Keys};
@@ -116,7 +117,7 @@ impl Call for Caller<'_, '_, '_> {
         if let Err(error) = self.carry_out(number, words, &mut reply) {
             reply.error(&error);
         }
-        Ok(())
+        if self.runner.held.as_ref().is_some_and(Held::is_full) { Err(Abandon) } else { Ok(()) }
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use dashmap::DashMap;
 
 use super::glob;
-use super::host::Host;
 use super::push::{Kind, Message, Push};
 use crate::engine::KeyHasher;
 
@@ -86,10 +85,9 @@ impl Channels {
     /// how many there were. Shard channels have no patterns.
     pub(super) fn publish(
         &self,
-        host: &dyn Host,
         kind: Kind,
-        channel: &[u8],
-        text: &[u8],
+        (channel, text): (&[u8], &[u8]),
+        mut push: impl FnMut(u64, &Push),
     ) -> usize {
         let mut made = None;
         let mut message = || {
@@ -99,11 +97,12 @@ impl Channels {
         let mut receivers = 0;
         if let Some(subscribers) = self.subscribers[kind as usize].get(channel) {
             receivers += subscribers.len();
-            let push = match kind {
+            let made = match kind {
                 Kind::Shard => Push::ShardMessage(message()),
                 Kind::Channel | Kind::Pattern => Push::Message(message()),
             };
-            hand_out(host, &subscribers, &push);
+            // Who has just gone is still counted.
+            subscribers.iter().for_each(|subscriber| push(*subscriber, &made));
         }
         if kind == Kind::Shard {
             return receivers;
@@ -112,11 +111,8 @@ impl Channels {
             if glob::matches(entry.key(), channel) {
                 receivers += entry.value().len();
                 let pattern = Name::clone(entry.key());
-                hand_out(
-                    host,
-                    entry.value(),
-                    &Push::PatternMessage { pattern, message: message() },
-                );
+                let made = Push::PatternMessage { pattern, message: message() };
+                entry.value().iter().for_each(|subscriber| push(*subscriber, &made));
             }
         }
         receivers
@@ -140,12 +136,5 @@ impl Channels {
     /// How many subscribe to this very name.
     pub(super) fn subscribers(&self, kind: Kind, name: &[u8]) -> usize {
         self.subscribers[kind as usize].get(name).map_or(0, |subscribers| subscribers.len())
-    }
-}
-
-fn hand_out(host: &dyn Host, receivers: &BTreeSet<u64>, push: &Push) {
-    for receiver in receivers {
-        // Who has just gone was still counted.
-        host.push(*receiver, push.clone());
     }
 }

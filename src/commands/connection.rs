@@ -3,7 +3,6 @@
 use super::call::{Answer, Call};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
-use super::transaction;
 use crate::engine::DATABASES;
 use crate::protocol::{Error, Reply, Resp, parse_i64};
 

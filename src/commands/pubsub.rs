@@ -180,7 +180,9 @@ fn confirm(verb: &str, name: Option<&[u8]>, subscriptions: usize, reply: &mut Re
 
 fn publish(call: &mut Call<'_, '_>, kind: Kind, reply: &mut Reply<'_>) -> Answer {
     let word = |place| call.args.get(place).unwrap_or_default();
-    let receivers = call.service.channels().publish(call.host, kind, word(1), word(2));
+    let message = (word(1), word(2));
+    let channels = call.service.channels();
+    let receivers = channels.publish(kind, message, |id, push| call.push(id, push.clone()));
     reply.integer(receivers as i64);
     Ok(Outcome::Reply)
 }

@@ -6,6 +6,7 @@
 
 use super::call::{Answer, Call, Ground, Worker};
 use super::host::Host;
+use super::push::Held;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
 use super::tally::Runs;
@@ -16,12 +17,14 @@ pub(crate) struct Runner<'w> {
     pub(super) worker: &'w Worker,
     pub(super) session: &'w mut Session,
     pub(super) host: &'w dyn Host,
+    /// Pushes, while what is carried out may yet be taken back.
+    pub(super) held: Option<Held>,
     inner: Runs,
 }
 
 impl<'w> Runner<'w> {
     pub(super) fn new(worker: &'w Worker, session: &'w mut Session, host: &'w dyn Host) -> Self {
-        Self { worker, session, host, inner: Runs::default() }
+        Self { worker, session, host, held: None, inner: Runs::default() }
     }
 
     /// The commands that were carried out inside the request.
@@ -46,7 +49,8 @@ impl<'w> Runner<'w> {
                     }
                 };
                 let (service, session, host) = (&*worker.service, &mut *self.session, self.host);
-                answer(&mut Call { service, session, host, args, now, stats }, reply)
+                let held = self.held.as_mut();
+                answer(&mut Call { service, session, host, args, now, stats, held }, reply)
             }
             Handler::Keyed(answer) => {
                 let request = worker.request(self.session, entry, args)?;

@@ -9,6 +9,7 @@
 
 use super::call::{Answer, Ground};
 use super::caller::{Caller, Reach, Rights};
+use super::push::Held;
 use super::runner::Runner;
 use super::running::Kind;
 use super::session::Outcome;
@@ -148,6 +149,7 @@ fn lock_and_run(
     let slot = worker.slot();
     let again = !job.is_wide();
     if again {
+        runner.held = Some(Held::default());
         let keys: KeyList<'_> = job.words.keys.iter().map(|key| engine.key(key)).collect();
         let result = engine.try_transact(Scope::Keys(&keys), db, worker.now, |view| {
             if rights.writes {
@@ -161,9 +163,11 @@ fn lock_and_run(
             }
             result
         });
+        let held = runner.held.take();
         let result = result.map_err(Error::from)?;
         if result != Err(Failure::Abandoned) || slot.is_killed() {
             slot.count_declared();
+            held.into_iter().for_each(|held| held.hand_out(runner.host));
             return result;
         }
         job.mark_wide();

@@ -15,13 +15,6 @@ use parking_lot::{Mutex, MutexGuard};
 #[error("a script has been running for long")]
 pub(crate) struct Busy;
 
-/// Whether somebody who waits gives up while a transaction is long.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Patience {
-    UntilBusy,
-    Endless,
-}
-
 /// How often somebody who waits looks whether a transaction has become long.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -46,26 +39,15 @@ impl Long {
     }
 
     #[inline]
-    pub(super) fn lock<'m, T>(
-        &self,
-        mutex: &'m Mutex<T>,
-        patience: Patience,
-    ) -> Result<MutexGuard<'m, T>, Busy> {
+    pub(super) fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Busy> {
         match mutex.try_lock() {
             Some(guard) => Ok(guard),
-            None => self.wait(mutex, patience),
+            None => self.wait(mutex),
         }
     }
 
     #[cold]
-    fn wait<'m, T>(
-        &self,
-        mutex: &'m Mutex<T>,
-        patience: Patience,
-    ) -> Result<MutexGuard<'m, T>, Busy> {
-        if patience == Patience::Endless {
-            return Ok(mutex.lock());
-        }
+    fn wait<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Busy> {
         loop {
             if let Some(guard) = mutex.try_lock_for(LOOK_EVERY) {
                 return Ok(guard);
@@ -86,13 +68,13 @@ mod tests {
         let (long, mutex) = (Long::default(), Mutex::new(()));
         let held = mutex.lock();
         long.begin();
-        assert!(long.lock(&mutex, Patience::UntilBusy).is_err());
+        assert!(long.lock(&mutex).is_err());
         drop(held);
-        assert!(long.lock(&mutex, Patience::UntilBusy).is_ok(), "nobody holds it");
+        assert!(long.lock(&mutex).is_ok(), "nobody holds it");
         long.end();
         let held = mutex.lock();
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| long.lock(&mutex, Patience::UntilBusy).is_ok());
+            let waits = scope.spawn(|| long.lock(&mutex).is_ok());
             drop(held);
             assert!(waits.join().expect("it does not panic"));
         });

@@ -42,7 +42,6 @@ pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
-use long::Patience;
 use outbox::Outbox;
 use shard::{Counts, Shard};
 use table::Held;
@@ -197,11 +196,12 @@ impl Engine {
         now: Timestamp,
         f: impl FnOnce(&mut View<'_>) -> R,
     ) -> Result<R, Busy> {
-        let guards = self.lock(scope, Patience::UntilBusy)?;
+        let guards = self.lock(scope)?;
         Ok(self.transact_in(guards, db, now, f))
     }
 
-    /// The same for who can wait for as long as it takes.
+    /// The same for tests, which hold nothing for long.
+    #[cfg(test)]
     pub(crate) fn transact<R>(
         &self,
         scope: Scope<'_>,
@@ -209,8 +209,7 @@ impl Engine {
         now: Timestamp,
         f: impl FnOnce(&mut View<'_>) -> R,
     ) -> R {
-        let guards = self.lock(scope, Patience::Endless);
-        self.transact_in(guards.expect("patience has no end"), db, now, f)
+        self.try_transact(scope, db, now, f).expect("no transaction is long")
     }
 
     #[inline]
@@ -241,46 +240,38 @@ impl Engine {
         result
     }
 
-    fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {
+    fn lock(&self, scope: Scope<'_>) -> Result<Guards<'_>, Busy> {
         match scope {
-            Scope::Keys([key]) => self.lock_one(self.shard_of(*key), patience),
+            Scope::Keys([key]) => self.lock_one(self.shard_of(*key)),
             Scope::Keys(keys) => {
                 let mut numbers: SmallVec<[usize; 16]> =
                     keys.iter().map(|key| self.shard_of(*key)).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
-                self.lock_each(numbers, patience)
+                self.lock_each(numbers)
             }
-            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number, patience),
+            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number),
             Scope::Shard(_) => Ok(Guards::new()),
-            Scope::All => self.lock_each(0..self.shards.len(), patience),
+            Scope::All => self.lock_each(0..self.shards.len()),
         }
     }
 
     /// In the order given, which ascends.
-    fn lock_each(
-        &self,
-        numbers: impl IntoIterator<Item = usize>,
-        patience: Patience,
-    ) -> Result<Guards<'_>, Busy> {
-        numbers.into_iter().map(|number| self.lock_shard(number, patience)).collect()
+    fn lock_each(&self, numbers: impl IntoIterator<Item = usize>) -> Result<Guards<'_>, Busy> {
+        numbers.into_iter().map(|number| self.lock_shard(number)).collect()
     }
 
     #[inline]
-    fn lock_one(&self, number: usize, patience: Patience) -> Result<Guards<'_>, Busy> {
+    fn lock_one(&self, number: usize) -> Result<Guards<'_>, Busy> {
         let mut guards = Guards::new();
-        guards.push(self.lock_shard(number, patience)?);
+        guards.push(self.lock_shard(number)?);
         Ok(guards)
     }
 
     #[inline]
-    fn lock_shard(
-        &self,
-        number: usize,
-        patience: Patience,
-    ) -> Result<(usize, MutexGuard<'_, Shard>), Busy> {
+    fn lock_shard(&self, number: usize) -> Result<(usize, MutexGuard<'_, Shard>), Busy> {
         let shard: &Mutex<Shard> = &self.shards[number];
-        Ok((number, self.long.lock(shard, patience)?))
+        Ok((number, self.long.lock(shard)?))
     }
 
     /// Who makes others wait for long says so here.

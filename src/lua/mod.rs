@@ -38,10 +38,8 @@ mod words;
 
 pub(crate) use call::{Abandon, Call, Failure, Invocation, LogLevel};
 pub(crate) use interpreter::{Interpreter, Setup};
-pub(crate) use libraries::{
-    Found, Libraries, Library, LibraryFunction, LibraryStats, RestorePolicy,
-};
-pub(crate) use scripts::{Origin, Script, ScriptStats, Scripts};
+pub(crate) use libraries::{Found, Libraries, Library, RestorePolicy};
+pub(crate) use scripts::{Origin, Script, Scripts};
 pub(crate) use sha::Sha;
 pub(crate) use shebang::{ScriptFlags, UnknownFlags};
 pub(crate) use shelf::dump_libraries;
