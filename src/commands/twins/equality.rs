@@ -4,7 +4,6 @@
 //! the twin declines. After every request the replies and all that both engines hold must be the
 //! same, whatever stood under the keys before.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -16,6 +15,7 @@ use super::super::runtime::Initial;
 use super::super::session::Session;
 use super::super::spec::Handler;
 use super::super::{Runtime, Service, Worker};
+use super::texts::text;
 use super::{Declined, find};
 use crate::engine::{Cursor, Engine, Scope, View};
 use crate::lua::{
@@ -203,7 +203,8 @@ fn step(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Step> {
         "SADD k m",
     ];
     prop_oneof![
-        8 => (args, select(vec![Resp::V2, Resp::V3])).prop_map(|(args, resp)| Step::Ask(args, resp)),
+        8 => (args, select(vec![Resp::V2, Resp::V3]))
+            .prop_map(|(args, resp)| Step::Ask(args, resp)),
         2 => select(commands.map(str::to_owned).to_vec()).prop_map(Step::Command),
         3 => prop_oneof![0_u64..2_000_000, 0_u64..3_000].prop_map(Step::Wait),
     ]
@@ -257,12 +258,6 @@ fn play(text: &[u8], steps: &[Step]) -> Result<(usize, usize), TestCaseError> {
     Ok((answered, asked))
 }
 
-/// A script of this project.
-fn own(name: &str) -> Vec<u8> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(root.join("lua-compat").join(name).join("script.lua")).expect("it is there")
-}
-
 fn steps(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(args), 1..40)
 }
@@ -271,28 +266,93 @@ fn numbers(least: usize, most: usize) -> BoxedStrategy<Vec<String>> {
     proptest::collection::vec(number(), least..=most).boxed()
 }
 
+/// Points or an amount, and a number of seconds.
+fn points_and_seconds() -> BoxedStrategy<Vec<String>> {
+    let points = prop_oneof![number(), (-5_i64..5).prop_map(|number| number.to_string())];
+    proptest::collection::vec(points, 0..5).boxed()
+}
+
+fn fastify() -> BoxedStrategy<Vec<String>> {
+    let switch = || select(["true", "false", ""].map(str::to_owned).to_vec());
+    let max = (0_i64..4).prop_map(|number| number.to_string());
+    (number(), max, switch(), switch())
+        .prop_map(|(window, max, goes_on, backs_off)| vec![window, max, goes_on, backs_off])
+        .boxed()
+}
+
+/// A caller's clock, limit, seconds and amount.
+fn moving_window() -> BoxedStrategy<Vec<String>> {
+    let moment = prop_oneof![
+        (0_u64..5_000_000)
+            .prop_map(|more| format!("{}", (1_700_000_000_000_000 + more) as f64 / 1e6)),
+        (1_699_999_998_i64..1_700_000_005).prop_map(|moment| moment.to_string()),
+        number(),
+    ];
+    let small = || prop_oneof![9 => (0_i64..5).prop_map(|small| small.to_string()), 1 => number()];
+    (moment, small(), small(), small())
+        .prop_map(|(moment, limit, expiry, amount)| vec![moment, limit, expiry, amount])
+        .boxed()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn fixed_window_answers_as_its_script(steps in steps(numbers(0, 4))) {
-        play(&own("fixed-window"), &steps)?;
+        play(&text("lua-compat/fixed-window"), &steps)?;
     }
 
     #[test]
     fn gcra_answers_as_its_script(steps in steps(numbers(0, 5))) {
-        play(&own("gcra"), &steps)?;
+        play(&text("lua-compat/gcra"), &steps)?;
+    }
+
+    #[test]
+    fn rate_limit_redis_answers_as_its_scripts(steps in steps(numbers(0, 2))) {
+        play(&text("rate-limit-redis 6 increment"), &steps)?;
+        play(&text("rate-limit-redis 6 get"), &steps)?;
+    }
+
+    #[test]
+    fn rate_limiter_flexible_answers_as_its_script(steps in steps(points_and_seconds())) {
+        play(&text("rate-limiter-flexible 11"), &steps)?;
+    }
+
+    #[test]
+    fn limits_answers_as_its_counting_script(steps in steps(points_and_seconds())) {
+        play(&text("limits 5 incr_expire"), &steps)?;
+    }
+
+    #[test]
+    fn limits_answers_as_its_moving_window(steps in steps(moving_window())) {
+        play(&text("limits 5 acquire_moving_window"), &steps)?;
+    }
+
+    #[test]
+    fn fastify_answers_as_its_scripts(steps in steps(fastify())) {
+        play(&text("@fastify/rate-limit 11 incr"), &steps)?;
+        play(&text("@fastify/rate-limit 11 read"), &steps)?;
     }
 }
 
 #[test]
 fn twins_answer_what_is_usual_themselves() {
-    for (name, args) in [("fixed-window", "3 1000 1"), ("gcra", "3 1000 1 2")] {
-        let args = args.split(' ').map(str::to_owned).collect();
+    for (name, args) in [
+        ("lua-compat/fixed-window", "3 1000 1"),
+        ("lua-compat/gcra", "3 1000 1 2"),
+        ("rate-limit-redis 6 increment", "1000"),
+        ("rate-limit-redis 6 get", ""),
+        ("rate-limiter-flexible 11", "1 2 5 2"),
+        ("limits 5 incr_expire", "2 1"),
+        ("limits 5 acquire_moving_window", "1700000000.123456 5 1 1"),
+        ("@fastify/rate-limit 11 incr", "1000 3 true true"),
+        ("@fastify/rate-limit 11 read", ""),
+    ] {
+        let args = args.split_whitespace().map(str::to_owned).collect();
         let ask = Step::Ask(args, Resp::V2);
         let steps = std::iter::repeat_n([ask, Step::Wait(300_000)], 30).flatten();
         let steps: Vec<Step> = steps.collect();
-        let (answered, asked) = play(&own(name), &steps).expect("they are the same");
+        let (answered, asked) = play(&text(name), &steps).expect("they are the same");
         assert_eq!(answered, asked, "{name}");
     }
 }

@@ -11,6 +11,8 @@
 mod equality;
 mod scene;
 mod spread;
+#[cfg(test)]
+mod texts;
 mod units;
 mod windows;
 
@@ -67,6 +69,13 @@ mod tests {
         for twin in FAMILIES.into_iter().flatten() {
             let sha = Sha::parse(twin.sha.as_bytes()).expect("forty digits");
             assert_eq!(find(&sha).map(|found| found.name), Some(twin.name));
+        }
+    }
+
+    #[test]
+    fn twins_are_those_of_the_scripts_that_libraries_send() {
+        for twin in FAMILIES.into_iter().flatten() {
+            assert_eq!(Sha::of(&texts::text(twin.name)).hex(), twin.sha, "{}", twin.name);
         }
     }
 }

@@ -63,17 +63,18 @@ impl<'s, 'e> Scene<'s, 'e> {
     }
 
     /// What PTTL would answer of a key, whatever it holds.
-    pub(super) fn left_ms(&mut self, key: KeyRef<'_>) -> i64 {
+    pub(super) fn left_ms(&mut self, key: KeyRef<'_>) -> Result<i64, Declined> {
         let now = self.view.now();
-        match self.view.look(key).map(|found| found.expires) {
+        let left_ms = match self.view.look(key).map(|found| found.expires) {
             None => -2,
             Some(Timestamp::MAX) => -1,
             Some(expires) => expires.since(now).as_millis_ceil() as i64,
-        }
+        };
+        if left_ms <= NUMBER_MAX { Ok(left_ms) } else { Err(Declined) }
     }
 
     pub(super) fn counter(&mut self, key: KeyRef<'_>) -> Result<Counter, Declined> {
-        let left_ms = self.left_ms(key);
+        let left_ms = self.left_ms(key)?;
         let value = match self.view.look(key).map(|found| found.value) {
             None => None,
             Some(Value::Integer(value)) if value.unsigned_abs() <= NUMBER_MAX.unsigned_abs() => {

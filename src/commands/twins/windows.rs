@@ -2,7 +2,6 @@
 
 use super::scene::Scene;
 use super::{Declined, Twin};
-use crate::engine::Value;
 use crate::protocol::Reply;
 
 pub(super) const TWINS: &[Twin] = &[
@@ -73,7 +72,7 @@ fn rate_limit_redis_increment(
     reply: &mut Reply<'_>,
 ) -> Result<(), Declined> {
     let (key, window) = (scene.key()?, scene.number(0, 1)?);
-    if scene.left_ms(key) <= 0 {
+    if scene.left_ms(key)? <= 0 {
         scene.view.glance(key);
         scene.set(key, 1, window);
         reply.integers(&[1, window]);
@@ -139,14 +138,10 @@ fn fastify_incr(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), 
         None
     };
     scene.store(key, current, lives_ms)?;
-    let left = match lives_ms {
-        Some(lives_ms) => lives_ms,
-        None => {
-            scene.view.glance(key);
-            counter.left_ms
-        }
-    };
-    reply.integers(&[current, left]);
+    if lives_ms.is_none() {
+        scene.view.glance(key);
+    }
+    reply.integers(&[current, lives_ms.unwrap_or(counter.left_ms)]);
     Ok(())
 }
 
