@@ -12,9 +12,10 @@ use super::failure::{Caught, Thrown};
 use super::from_reply::read_reply;
 use super::random::Random;
 use super::register::Registered;
-use super::run::Run;
+use super::run::{Run, Stop};
 use super::sha::Sha;
 use super::words::{as_number, as_text, fill};
+use crate::protocol::Resp;
 
 const NO_WORDS: &str = "Please specify at least one argument for this redis lib call";
 const WRONG_REPLY: &str = "wrong number or type of arguments";
@@ -140,8 +141,8 @@ fn settings(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
             return Err(Thrown::misuse("redis.setresp() requires one argument.").into());
         }
         run.resp.set(match as_number(&args[0]).map(|version| version as i64) {
-            Some(2) => crate::protocol::Resp::V2,
-            Some(3) => crate::protocol::Resp::V3,
+            Some(2) => Resp::V2,
+            Some(3) => Resp::V3,
             _ => return Err(Thrown::misuse("RESP version must be 2 or 3.").into()),
         });
         Ok(())
@@ -221,7 +222,7 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
         Err::<(), _>(Thrown::at_line(lua, &[before, &*key, b"'"].concat()).into())
     })?;
     table.raw_set("missing", missing)?;
-    let modify = lua.create_function(|lua, _: ()| {
+    let modify = lua.create_function(|lua, ()| {
         Err::<(), _>(Thrown::at_line(lua, b"Attempt to modify a readonly table").into())
     })?;
     table.raw_set("modify", modify)?;
@@ -240,6 +241,9 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     let armed = Rc::clone(run);
     table.raw_set("arm", lua.create_function(move |lua, ()| armed.bound_memory(lua))?)?;
     table.raw_set("lift", lua.create_function(|lua, ()| Run::free_memory(lua))?)?;
+    let stopping = Rc::clone(run);
+    let is_stopping = lua.create_function(move |_, ()| Ok(stopping.stop.get() != Stop::No))?;
+    table.raw_set("is_stopping", is_stopping)?;
     let registering = Rc::clone(run);
     let register = lua.create_function(move |_, args: MultiValue| {
         let function = Registered::read(&args)?;

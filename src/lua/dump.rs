@@ -121,14 +121,13 @@ fn unpack(mut packed: &[u8], length: usize) -> Option<Vec<u8>> {
             run += usize::from(take(&mut packed, 1)?[0]);
         }
         let back = (control & 0x1F) << 8 | usize::from(take(&mut packed, 1)?[0]);
-        let mut from = out.len().checked_sub(back + 1)?;
+        let from = out.len().checked_sub(back + 1)?;
         if out.len() + run + 2 > length {
             return None;
         }
         // Byte by byte: a reference may reach into what it is just writing.
-        for _ in 0..run + 2 {
-            out.push(out[from]);
-            from += 1;
+        for place in from..from + run + 2 {
+            out.push(out[place]);
         }
     }
     (out.len() == length).then_some(out)

@@ -45,6 +45,11 @@ impl Thrown {
     pub(super) fn of(error: &LuaError) -> Self {
         match error {
             LuaError::CallbackError { cause, .. } => Self::of(cause),
+            LuaError::RuntimeError(text) | LuaError::MemoryError(text) => {
+                // mlua appends the stack.
+                let text = text.split("\nstack traceback:").next().unwrap_or_default();
+                Self { text: text.as_bytes().to_vec(), is_reply: false }
+            }
             other => other
                 .downcast_ref::<Self>()
                 .cloned()
@@ -155,20 +160,24 @@ fn position(lua: &Lua) -> String {
 }
 
 /// Where the error was raised, seen from its handler: the function that raised it, or if that is
-/// none of Lua's the one that called it.
+/// none of Lua's the one that called it. A call in tail position through the prelude leaves no
+/// trace of its caller.
 fn place(lua: &Lua) -> Option<(String, i64)> {
-    let mut raised_by_native = false;
+    let mut natives = 0;
+    let mut after_prelude = false;
     for level in 1..LEVELS_MAX {
-        let (skip, found) = lua.inspect_stack(level, |frame| {
+        let (passed, found) = lua.inspect_stack(level, |frame| {
             let source = frame.source();
             let name = source.source.as_deref().unwrap_or_default().to_owned();
+            let native = source.what == "C";
+            natives += usize::from(native);
+            let tail = source.what == "tail" && after_prelude;
+            after_prelude = tail || name == PRELUDE;
             let line = frame.current_line().map_or(-1, |line| line as i64);
-            let native = source.what == "C" && !raised_by_native;
-            raised_by_native |= native;
-            (native || name == PRELUDE, (name, line))
+            (native && natives == 1 || after_prelude, (name, line))
         })?;
-        if !skip {
-            return Some(found);
+        if !passed {
+            return (found.1 >= 0 || natives == 0).then_some(found);
         }
     }
     None

@@ -7,6 +7,7 @@
 use mlua::{Either, Lua, Table, Value};
 
 use super::failure::Thrown;
+use crate::protocol::parse_i64;
 
 /// Replies of our own commands nest less.
 const DEPTH_MAX: usize = 32;
@@ -83,7 +84,8 @@ impl<'r> Reader<'_, 'r> {
             self.rest = rest;
             return self.lua.create_sequence_from(plain).map(Value::Table);
         }
-        let table = self.lua.create_table_with_capacity(length.min(CAPACITY_MAX), 0)?;
+        // Of a table with holes, `#` depends on how it grew: Redis lets it grow.
+        let table = self.lua.create_table()?;
         for place in 1..=length {
             match self.value(depth + 1)? {
                 Value::Nil => {}
@@ -196,12 +198,12 @@ impl<'r> Iterator for Plains<'r> {
 }
 
 fn integer(line: &[u8]) -> i64 {
-    crate::protocol::parse_i64(line).unwrap_or_default()
+    parse_i64(line).unwrap_or_default()
 }
 
 /// `None` for a missing value.
 fn length(line: &[u8]) -> Option<usize> {
-    usize::try_from(crate::protocol::parse_i64(line)?).ok()
+    usize::try_from(parse_i64(line)?).ok()
 }
 
 fn double(line: &[u8]) -> f64 {

@@ -6,10 +6,12 @@
 //! Invariant: nothing of one run is seen by the next, except what a library keeps for itself.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use foldhash::fast::FixedState;
 use mlua::chunk::ChunkMode;
 use mlua::{Error as LuaError, Function, Lua, LuaOptions, MultiValue, Table, Value};
 use mlua::{StdLib, Variadic};
@@ -53,8 +55,8 @@ pub(crate) struct Interpreter {
     pub(super) lua: Lua,
     pub(super) run: Rc<Run>,
     pub(super) entry: Entry,
-    compiled: HashMap<Sha, Function>,
-    texts: HashMap<u64, Arc<Script>>,
+    compiled: HashMap<Sha, Rc<Function>, FixedState>,
+    texts: HashMap<u64, Arc<Script>, FixedState>,
     generation: u64,
     pub(super) libraries: CompiledLibraries,
 }
@@ -93,8 +95,8 @@ impl Interpreter {
             load_library: entry.raw_get("load_library")?,
             library_environment: entry.raw_get("library_environment")?,
         };
-        run.watch(&lua)?;
-        let (compiled, texts) = (HashMap::new(), HashMap::new());
+        Run::watch(&lua)?;
+        let (compiled, texts) = (HashMap::default(), HashMap::default());
         let libraries = CompiledLibraries::default();
         Ok(Self { lua, run, entry, compiled, texts, generation: 0, libraries })
     }
@@ -158,9 +160,9 @@ impl Interpreter {
         }
     }
 
-    fn compile(&mut self, script: &Script) -> Result<Function, Error> {
+    fn compile(&mut self, script: &Script) -> Result<Rc<Function>, Error> {
         if let Some(function) = self.compiled.get(script.sha()) {
-            return Ok(function.clone());
+            return Ok(Rc::clone(function));
         }
         let chunk = self.lua.load(script.code()).set_name("@user_script");
         let function = chunk.set_mode(ChunkMode::Text).into_function().map_err(|error| {
@@ -170,7 +172,8 @@ impl Interpreter {
         if self.compiled.len() >= COMPILED_MAX {
             self.compiled.clear();
         }
-        self.compiled.insert(*script.sha(), function.clone());
+        let function = Rc::new(function);
+        self.compiled.insert(*script.sha(), Rc::clone(&function));
         Ok(function)
     }
 
@@ -255,6 +258,5 @@ fn version_number(version: &str) -> i64 {
 /// Tells texts apart quickly. No secret is needed: who finds two of one hash makes the worker
 /// hash and look up as for any text it does not know.
 fn foldhash_of(text: &[u8]) -> u64 {
-    use std::hash::BuildHasher;
-    foldhash::fast::FixedState::with_seed(0).hash_one(text)
+    FixedState::with_seed(0).hash_one(text)
 }

@@ -33,6 +33,8 @@ mod sha;
 mod shebang;
 mod shelf;
 mod structs;
+#[cfg(test)]
+mod tests;
 mod to_reply;
 mod words;
 
@@ -46,8 +48,11 @@ pub(crate) use shelf::dump_libraries;
 
 use mlua::{Lua, Table};
 
+/// Makes the table of a library.
+type Install = fn(&Lua) -> mlua::Result<Table>;
+
 /// Libraries of our own beside Lua's, by the name under which scripts find them.
-const EXTENSIONS: &[(&str, fn(&Lua) -> mlua::Result<Table>)] = &[
+const EXTENSIONS: &[(&str, Install)] = &[
     ("bit", bits::install),
     ("cjson", json::install),
     ("cmsgpack", msgpack::install),

@@ -7,6 +7,7 @@
 //! by mlua would be a protected call of its own, which costs more than a short script does.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -111,7 +112,7 @@ impl Run {
     pub(super) fn end(&self, lua: &Lua) -> mlua::Result<()> {
         Self::free_memory(lua)?;
         if self.stop.get() != Stop::No {
-            self.watch(lua)?;
+            Self::watch(lua)?;
         }
         if lua.used_memory() > self.memory_max / 2 {
             lua.gc_collect()?;
@@ -170,12 +171,11 @@ impl Run {
     }
 
     /// Looks at the kill flag from time to time, in coroutines too.
-    pub(super) fn watch(&self, lua: &Lua) -> mlua::Result<()> {
+    pub(super) fn watch(lua: &Lua) -> mlua::Result<()> {
         let triggers = HookTriggers::new().every_nth_instruction(HOOK_INSTRUCTIONS);
         lua.set_global_hook(triggers, |lua, _| {
-            let run = lua.app_data_ref::<std::rc::Rc<Run>>();
-            let run = run.expect("the interpreter has put it there");
-            run.look(lua)
+            let run = lua.app_data_ref::<Rc<Self>>();
+            run.expect("the interpreter has put it there").look(lua)
         })
     }
 
@@ -197,7 +197,7 @@ impl Run {
         self.stop.set(stop);
         let triggers = HookTriggers::new().every_nth_instruction(1);
         let armed = lua.set_global_hook(triggers, |lua, _| {
-            let run = lua.app_data_ref::<std::rc::Rc<Run>>();
+            let run = lua.app_data_ref::<Rc<Self>>();
             Err(Thrown::stopped(&run.expect("the interpreter has put it there")).into())
         });
         armed.err().unwrap_or_else(|| Thrown::stopped(self).into())

@@ -13,16 +13,19 @@ use super::failure::{Caught, Thrown};
 use super::interpreter::{Interpreter, compile_text};
 use super::libraries::{Found, Libraries, Library, LibraryFunction, RestorePolicy, exists};
 use super::register::{Registered, WRONG_NAME, is_name};
-use super::run::{Kind, Run, Stop};
+use super::run::{Kind, Run, Stop, lend};
 use super::shebang::library_heading;
 use crate::protocol::{Error, Reply};
 
 /// What this worker has compiled, by the name of the library.
 #[derive(Debug, Default)]
 pub(super) struct CompiledLibraries {
-    by_name: HashMap<Vec<u8>, (Arc<Library>, Rc<[Function]>)>,
+    by_name: HashMap<Vec<u8>, Compiled>,
     generation: u64,
 }
+
+/// A library and its functions, in the order of its rows.
+type Compiled = (Arc<Library>, Rc<[Function]>);
 
 impl CompiledLibraries {
     fn follow(&mut self, libraries: &Libraries) {
@@ -88,13 +91,12 @@ impl Interpreter {
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
         self.libraries.follow(libraries);
-        let functions = match self.libraries.find(&found.library) {
-            Some(functions) => functions,
-            None => {
-                let (_, functions) = self.read_library(&found.library.code)?;
-                self.libraries.keep(Arc::clone(&found.library), Rc::clone(&functions));
-                functions
-            }
+        let functions = if let Some(functions) = self.libraries.find(&found.library) {
+            functions
+        } else {
+            let (_, functions) = self.read_library(&found.library.code)?;
+            self.libraries.keep(Arc::clone(&found.library), Rc::clone(&functions));
+            functions
         };
         let Some(function) = functions.get(found.place) else {
             // The code registers something else than it did when it was loaded.
@@ -102,13 +104,13 @@ impl Interpreter {
         };
         self.run.begin(Kind::Function, invocation.seed);
         let entry = &self.entry.call_function;
-        let left = super::run::lend(call, || self.enter(entry, function, invocation));
+        let left = lend(call, || self.enter(entry, function, invocation));
         let name = || String::from_utf8_lossy(&found.function().name).into_owned();
         self.conclude(left, name, reply)
     }
 
     /// Compiles a library and lets it register its functions.
-    fn read_library(&mut self, code: &[u8]) -> Result<(Arc<Library>, Rc<[Function]>), Error> {
+    fn read_library(&mut self, code: &[u8]) -> Result<Compiled, Error> {
         let (name, heading) = checked_heading(code)?;
         let chunk = self.lua.load(&code[heading..]).set_name("@user_function");
         let chunk = chunk

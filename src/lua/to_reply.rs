@@ -9,7 +9,7 @@ use mlua::{Table, Value};
 
 use crate::protocol::{Error, Reply, Resp};
 
-/// Tables within tables; a Redis ends at about the same depth.
+/// Tables within tables. Each that is open is held, and Lua lends only some thousands at a time.
 const DEPTH_MAX: usize = 2_000;
 
 /// Bytes of one reply: a few tables that hold one another often could take all memory.
@@ -23,6 +23,29 @@ pub(super) struct Writer<'w, 'b> {
     pub(super) start: usize,
 }
 
+/// Elements of a table that is being written.
+enum Open {
+    Sequence {
+        table: Table,
+        place: usize,
+        length: usize,
+    },
+    /// Keys and values of a map, or members of a set.
+    Listed(std::vec::IntoIter<Value>),
+}
+
+impl Open {
+    fn next(&mut self) -> Option<Value> {
+        match self {
+            Self::Listed(values) => values.next(),
+            Self::Sequence { table, place, length } => {
+                *place += 1;
+                (*place <= *length).then(|| raw(table, *place))
+            }
+        }
+    }
+}
+
 impl Writer<'_, '_> {
     /// Writes the value; an error that the script returned is given back instead.
     pub(super) fn top(&mut self, value: &Value) -> Result<(), Error> {
@@ -31,37 +54,49 @@ impl Writer<'_, '_> {
         {
             return Err(Error::raw(line));
         }
-        self.value(value, 0)
+        self.value(value)
     }
 
     pub(super) fn array(&mut self, values: &[Value]) -> Result<(), Error> {
         self.reply.array(values.len());
-        values.iter().try_for_each(|value| self.value(value, 1))
+        values.iter().try_for_each(|value| self.value(value))
     }
 
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
-        match value {
-            Value::Integer(number) => self.reply.integer(*number),
-            Value::Number(number) => self.reply.integer(truncated(*number)),
-            Value::String(text) => {
-                self.reply.bulk(&*text.as_bytes());
-                if self.reply.written() - self.start > REPLY_BYTES_MAX {
-                    return Err(Error::text("the script's reply is too large"));
+    /// Writes the value and all that is in it, without recursion: a script chooses how deep.
+    fn value(&mut self, value: &Value) -> Result<(), Error> {
+        let mut open: Vec<Open> = self.one(value, 0)?.into_iter().collect();
+        while let Some(table) = open.last_mut() {
+            match table.next() {
+                None => {
+                    open.pop();
                 }
+                Some(value) => open.extend(self.one(&value, open.len())?),
             }
-            Value::Boolean(value) if self.resp == Resp::V3 => self.reply.boolean(*value),
-            Value::Boolean(true) => self.reply.integer(1),
-            Value::Table(table) => return self.table(table, depth),
-            _ => self.reply.null(),
         }
         Ok(())
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> Result<(), Error> {
-        if depth >= DEPTH_MAX {
-            self.reply.error(&Error::text("reached lua stack limit"));
-            return Ok(());
+    /// Writes a value, or the head of one that has elements.
+    fn one(&mut self, value: &Value, depth: usize) -> Result<Option<Open>, Error> {
+        match value {
+            Value::Integer(number) => self.reply.integer(*number),
+            Value::Number(number) => self.reply.integer(truncated(*number)),
+            Value::String(text) => self.reply.bulk(&*text.as_bytes()),
+            Value::Boolean(value) if self.resp == Resp::V3 => self.reply.boolean(*value),
+            Value::Boolean(true) => self.reply.integer(1),
+            Value::Table(_) if depth >= DEPTH_MAX => {
+                self.reply.error(&Error::text("reached lua stack limit"));
+            }
+            Value::Table(table) => return Ok(self.table(table)),
+            _ => self.reply.null(),
         }
+        if self.reply.written() - self.start > REPLY_BYTES_MAX {
+            return Err(Error::text("the script's reply is too large"));
+        }
+        Ok(None)
+    }
+
+    fn table(&mut self, table: &Table) -> Option<Open> {
         if let Some(line) = string_field(table, "err") {
             self.reply.error(&Error::raw(line));
         } else if let Some(text) = string_field(table, "ok") {
@@ -69,43 +104,28 @@ impl Writer<'_, '_> {
         } else if let Some(number) = number_field(table, "double") {
             self.reply.double(number);
         } else if let Some(content) = table_field(table, "map") {
-            return self.map(&content, depth);
+            let pairs = content.pairs::<Value, Value>().flatten();
+            let values: Vec<Value> = pairs.flat_map(|(key, value)| [key, value]).collect();
+            self.reply.map(values.len() / 2);
+            return Some(Open::Listed(values.into_iter()));
         } else if let Some(content) = table_field(table, "set") {
-            return self.set(&content, depth);
+            let pairs = content.pairs::<Value, Value>().flatten();
+            let members: Vec<Value> = pairs.map(|(key, _)| key).collect();
+            self.reply.set(members.len());
+            return Some(Open::Listed(members.into_iter()));
         } else if let Some(text) = string_field(table, "big_number") {
             self.reply.big_number(text);
         } else if let Some((format, text)) = verbatim(table) {
-            self.reply.verbatim_as(&format, text);
+            self.reply.verbatim_as(format, text);
         } else {
-            return self.sequence(table, depth);
+            let mut length = 0;
+            while !matches!(raw(table, length + 1), Value::Nil) {
+                length += 1;
+            }
+            self.reply.array(length);
+            return Some(Open::Sequence { table: table.clone(), place: 0, length });
         }
-        Ok(())
-    }
-
-    fn sequence(&mut self, table: &Table, depth: usize) -> Result<(), Error> {
-        let mut length = 0;
-        while !matches!(raw(table, length + 1), Value::Nil) {
-            length += 1;
-        }
-        self.reply.array(length);
-        (1..=length).try_for_each(|place| self.value(&raw(table, place), depth + 1))
-    }
-
-    fn map(&mut self, content: &Table, depth: usize) -> Result<(), Error> {
-        self.reply.map(content.pairs::<Value, Value>().count());
-        for (key, value) in content.pairs::<Value, Value>().flatten() {
-            self.value(&key, depth + 1)?;
-            self.value(&value, depth + 1)?;
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, content: &Table, depth: usize) -> Result<(), Error> {
-        self.reply.set(content.pairs::<Value, Value>().count());
-        for (key, _) in content.pairs::<Value, Value>().flatten() {
-            self.value(&key, depth + 1)?;
-        }
-        Ok(())
+        None
     }
 }
 

@@ -191,17 +191,17 @@ impl<'b> Reply<'b> {
 
     /// Text for people.
     pub(crate) fn verbatim(&mut self, text: impl AsRef<[u8]>) {
-        self.verbatim_as(b"txt", text);
+        self.verbatim_as(*b"txt", text);
     }
 
     /// Text for people, in a format named by three letters.
-    pub(crate) fn verbatim_as(&mut self, format: &[u8; 3], text: impl AsRef<[u8]>) {
+    pub(crate) fn verbatim_as(&mut self, format: [u8; 3], text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         match self.resp {
             Resp::V2 => self.bulk(text),
             Resp::V3 => {
                 self.header(b'=', format.len() + 1 + text.len());
-                self.out.extend_from_slice(format);
+                self.out.extend_from_slice(&format);
                 self.out.push(b':');
                 self.out.extend_from_slice(text);
                 self.out.extend_from_slice(b"\r\n");

@@ -1,0 +1,94 @@
+//! Scripts that do not end by themselves, or ask for too much.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Bench;
+
+#[test]
+fn an_abandoned_run_ends_whatever_the_script_catches() {
+    let mut bench = Bench::new();
+    for text in [
+        "redis.call('wide')",
+        "pcall(redis.call, 'wide') return 1",
+        "while true do pcall(redis.pcall, 'wide') end",
+        "local f = coroutine.wrap(function() while true do pcall(redis.call, 'wide') end end) f()",
+        "local function wide() redis.call('wide') end \
+         for i = 1, 5 do coroutine.resume(coroutine.create(wide)) end return 1",
+        "xpcall(function() redis.call('wide') end, function() while true do end end)",
+    ] {
+        assert_eq!(bench.eval(text), "abandoned", "{text}");
+        assert_eq!(bench.eval("return redis.call('incr', 'n') > 0"), ":1\r\n");
+    }
+}
+
+#[test]
+fn an_endless_script_is_killed_whatever_it_catches() {
+    let mut bench = Bench::new();
+    for text in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "coroutine.wrap(function() while true do end end)()",
+        "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+        "local function f() return f() end f()",
+        "while true do xpcall(error, function() while true do end end) end",
+        "while true do redis.pcall('get', 'a') end",
+    ] {
+        bench.kill.store(true, Relaxed);
+        let found = bench.eval(text);
+        let expected = "-ERR Script killed by user with SCRIPT KILL... script: SHA";
+        assert!(found.starts_with(expected), "{text}: {found}");
+        bench.kill.store(false, Relaxed);
+        let counting = "local n = 0 for i = 1, 1e6 do n = n + 1 end return n";
+        assert_eq!(bench.eval(counting), ":1000000\r\n", "{text}");
+    }
+}
+
+#[test]
+fn a_greedy_script_is_refused_memory_and_leaves_it() {
+    let mut bench = Bench::new();
+    for text in [
+        "local s = 'x' while true do s = s .. s end",
+        "return string.rep('x', 1e9)",
+        "local t = {} while true do t[#t + 1] = {} end",
+        "local t = {} while true do t['key' .. #t] = 1 t[#t + 1] = 'x' end",
+        "local s = string.rep('x', 1e6) return (s:gsub('x', s))",
+        "return table.concat({string.rep('x', 3e7), string.rep('y', 3e7)})",
+        "local t = {} while true do t[#t + 1] = redis.call('echo', string.rep('x', 1e5) .. #t) end",
+    ] {
+        let found = bench.eval(text);
+        assert!(found.starts_with("-ERR not enough memory script: SHA"), "{text}: {found}");
+        assert!(bench.interpreter.used_bytes() < 8 << 20, "{text}");
+        assert_eq!(bench.eval("return #string.rep('x', 5e6)"), ":5000000\r\n");
+    }
+    let caught = "return {pcall(string.rep, 'x', 1e9)}";
+    assert_eq!(bench.eval(caught), "*2\r\n$-1\r\n$17\r\nnot enough memory\r\n");
+}
+
+#[test]
+fn tables_that_hold_themselves_end_in_an_error() {
+    let mut bench = Bench::new();
+    let found = bench.eval("local t = {} t[1] = t return t");
+    assert!(found.ends_with("*1\r\n-ERR reached lua stack limit\r\n"), "{}", found.len());
+    let held =
+        "local s = string.rep('x', 1e7) local t = {} for i = 1, 100 do t[i] = s end return t";
+    assert!(bench.eval(held).starts_with("-ERR the script's reply is too large"));
+}
+
+#[test]
+fn deep_calls_long_lists_and_nested_code_have_lua_s_own_ends() {
+    let mut bench = Bench::new();
+    let deep = |calls: u32| {
+        let f = "local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end";
+        format!("{f} return f({calls})")
+    };
+    let overflow = "-ERR user_script:1: stack overflow script: SHA, on @user_script:1.\r\n";
+    assert_eq!(bench.eval(&deep(190_000)), overflow);
+    assert_eq!(bench.eval(&deep(15_000)), ":15000\r\n");
+    let unpacked = |count: u32| {
+        format!("local t = {{}} for i = 1, {count} do t[i] = i end return #({{unpack(t)}})")
+    };
+    assert_eq!(bench.eval(&unpacked(7_900)), ":7900\r\n");
+    assert!(bench.eval(&unpacked(8_000)).contains("too many results to unpack"));
+    let nested = "return loadstring(string.rep('(', 300) .. '1' .. string.rep(')', 300)) == nil";
+    assert_eq!(bench.eval(nested), ":1\r\n");
+}
