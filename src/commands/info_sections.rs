@@ -337,6 +337,7 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
          scripts_over_declared_keys:{}\n\
          scripts_over_all_keys:{}\n\
          scripts_rerun:{}\n\
+         scripts_native:{}\n\
          clock_gap_usec:{}\n\
          started_unix_time:{}\n",
         facts.http_port.unwrap_or_default(),
@@ -347,6 +348,7 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         scripts.declared,
         scripts.all,
         scripts.again,
+        scripts.native,
         facts.clock_gap_us,
         seconds(call.service.started()),
     );

@@ -71,7 +71,6 @@ mod tally;
 mod throttle;
 mod transaction;
 mod tracking;
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever runs scripts asks for them"))]
 mod twins;
 
 pub(crate) use call::Worker;

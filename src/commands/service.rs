@@ -19,6 +19,7 @@ use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
+use super::twins::Twins;
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
@@ -36,6 +37,7 @@ pub(crate) struct Service {
     baseline: Mutex<Baseline>,
     scripts: Scripts,
     libraries: Libraries,
+    twins: Twins,
     scripts_running: Slots,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
@@ -45,6 +47,10 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        let scripts = &runtime.scripts;
+        let unknown_flags =
+            if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
+        let twins = if scripts.native_twins { Twins::all() } else { Twins::default() };
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
@@ -56,7 +62,8 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
-            scripts: Scripts::new(UnknownFlags::Accept),
+            scripts: Scripts::new(unknown_flags),
+            twins,
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
             unwatched: Mutex::default(),
@@ -140,6 +147,10 @@ impl Service {
 
     pub(super) fn scripts(&self) -> &Scripts {
         &self.scripts
+    }
+
+    pub(super) fn twins(&self) -> &Twins {
+        &self.twins
     }
 
     pub(super) fn libraries(&self) -> &Libraries {

@@ -37,7 +37,7 @@ pub(crate) use long::{Busy, Long};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use tracked::{NOBODY, News, Readers};
-pub(crate) use value::{Collection, Value, reserve};
+pub(crate) use value::{Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 
 use crate::protocol::Error;

@@ -152,3 +152,40 @@ fn endless_function_is_shown_and_killed_by_its_own_command() {
     let reply = held.reply().concat();
     assert!(reply.contains("Script killed by user with FUNCTION KILL"), "{reply}");
 }
+
+#[test]
+fn script_that_runs_again_publishes_once_and_one_that_fails_still_does() {
+    let tollgate = Tollgate::start(&[]);
+    let (mut connection, mut listener) = (tollgate.connect(), tollgate.connect());
+    listener.line("SUBSCRIBE news");
+    let straying = b"redis.call('PUBLISH', 'news', ARGV[1]) redis.call('SET', 'undeclared', 1)";
+    connection.ask(&[b"EVAL", straying, b"0", b"first"]);
+    connection.ask(&[b"EVAL", straying, b"0", b"second"]);
+    let failing = b"redis.call('PUBLISH', 'news', ARGV[1]) error('as asked')";
+    connection.ask(&[b"EVAL", failing, b"0", b"third"]);
+    for expected in ["first", "second", "third"] {
+        assert_eq!(listener.reply().concat(), format!("*3\"message\"\"news\"\"{expected}\""));
+    }
+    assert_eq!(listener.line("PING"), "*2 \"pong\" \"\"");
+}
+
+#[test]
+fn known_script_runs_by_its_twin_unless_that_is_turned_off() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/lua-compat/fixed-window/script.lua");
+    let script = std::fs::read(path).expect("it is there");
+    let request: [&[u8]; 7] = [b"EVAL", &script, b"1", b"k", b"3", b"1000", b"1"];
+    let replies = ["true", "false"].map(|switch| {
+        let tollgate = Tollgate::start(&["--set", &format!("lua.native_twins={switch}")]);
+        let mut connection = tollgate.connect();
+        let mut replies: Vec<String> = (0..4).map(|_| connection.ask(&request).join(" ")).collect();
+        connection.line("MULTI");
+        assert_eq!(connection.ask(&request), ["+QUEUED"]);
+        replies.push(connection.line("EXEC"));
+        let info = connection.line("INFO tollgate");
+        let native = if switch == "true" { "scripts_native:5\\r" } else { "scripts_native:0\\r" };
+        assert!(info.contains(native), "{info}");
+        replies
+    });
+    assert_eq!(replies[0], replies[1]);
+    assert!(replies[0][0].starts_with("*5 :0 :3 :2"), "{:?}", replies[0]);
+}
