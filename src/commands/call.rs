@@ -11,7 +11,6 @@ use std::sync::Arc;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
-use super::push::{Held, Push};
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
@@ -20,7 +19,7 @@ use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
-use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
+use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
 use crate::lua::{Interpreter, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
@@ -43,25 +42,14 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) now: Timestamp,
     /// Of the engine, where its shards are locked already and must not be locked again.
     pub(super) stats: Option<Stats>,
-    /// Where pushes wait, inside a script that may yet be taken back.
-    pub(super) held: Option<&'c mut Held>,
+    /// Set by a handler after which the engine may have to tell of other changes than before.
+    pub(super) settles: bool,
 }
 
 impl Call<'_, '_> {
     /// What the engine has counted and holds. A command that asks has `Keys::All`.
     pub(super) fn stats(&self) -> Stats {
         self.stats.unwrap_or_else(|| self.service.engine().stats())
-    }
-
-    /// Sends something to another connection unasked.
-    pub(super) fn push(&mut self, connection: u64, push: Push) {
-        match &mut self.held {
-            Some(held) => held.hold(connection, push),
-            // Who has just gone misses nothing.
-            None => {
-                self.host.push(connection, push);
-            }
-        }
     }
 }
 
@@ -200,7 +188,7 @@ impl Worker {
         let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
-            memory_max: options.memory_max.as_usize(),
+            memory_max: options.worker_bytes_max.as_usize(),
             bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
@@ -257,8 +245,11 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
-        self.service.hand_out(host);
-        if session.caching && !self.is_of_client(session.last_command) {
+        self.service.hand_out(host, self.now, Patience::UntilBusy);
+        if session.caching
+            && !session.transaction.is_open()
+            && !self.is_of_client(session.last_command)
+        {
             session.caching = false;
         }
         match session.replies {
@@ -268,9 +259,10 @@ impl Worker {
         }
         match outcome {
             Outcome::Pushed => return outcome,
+            Outcome::Block => session.waits_silently = true,
             Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
-        if outcome == Outcome::Close { outcome } else { Outcome::Silent }
+        if outcome == Outcome::Reply { Outcome::Silent } else { outcome }
     }
 
     fn is_of_client(&self, number: u16) -> bool {

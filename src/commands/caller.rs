@@ -5,7 +5,7 @@
 //! the shards of the keys it declared is abandoned at the first command that needs another.
 
 use super::call::Answer;
-use super::push::Held;
+use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::session::Outcome;
 use super::spec::{Flags, Keys};
@@ -79,12 +79,16 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         Ok(number)
     }
 
-    /// Whether every key that the command names is within the script's shards.
+    /// Whether every key that the command names is within the script's shards, and what the
+    /// script does can still be taken back.
     fn reaches(&self, entry: &Entry, words: Args<'_>) -> bool {
         let engine = self.runner.worker.service.engine();
         let mut places = entry.keys().places(words).filter_map(|place| words.get(place));
+        let held_back = self.runner.session.held_back.as_ref();
         self.reach == Reach::All
-            || entry.keys() != Keys::All && places.all(|key| self.view.holds(engine.key(key)))
+            || entry.keys() != Keys::All
+                && places.all(|key| self.view.holds(engine.key(key)))
+                && !held_back.is_some_and(HeldBack::is_full)
     }
 
     fn carry_out(&mut self, number: u16, words: Args<'_>, reply: &mut Reply<'_>) -> Answer {
@@ -121,7 +125,7 @@ impl Call for Caller<'_, '_, '_> {
         if let Err(error) = self.carry_out(number, words, &mut reply) {
             reply.error(&error);
         }
-        if self.runner.held.as_ref().is_some_and(Held::is_full) { Err(Abandon) } else { Ok(()) }
+        Ok(())
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 
 use super::glob;
+use super::host::Host;
 use super::push::{Kind, Message, Push};
 use crate::engine::KeyHasher;
 
@@ -81,13 +82,25 @@ impl Channels {
         names.map(|names| names[kind as usize].iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// How many would be handed a message on this channel.
+    pub(super) fn receivers(&self, kind: Kind, channel: &[u8]) -> usize {
+        let direct = self.subscribers(kind, channel);
+        if kind == Kind::Shard {
+            return direct;
+        }
+        let patterns = &self.subscribers[Kind::Pattern as usize];
+        let fitting = patterns.iter().filter(|entry| glob::matches(entry.key(), channel));
+        direct + fitting.map(|entry| entry.value().len()).sum::<usize>()
+    }
+
     /// Hands a message to all who subscribe to its channel, or to a pattern that fits. Returns
     /// how many there were. Shard channels have no patterns.
     pub(super) fn publish(
         &self,
+        host: &dyn Host,
         kind: Kind,
-        (channel, text): (&[u8], &[u8]),
-        mut push: impl FnMut(u64, &Push),
+        channel: &[u8],
+        text: &[u8],
     ) -> usize {
         let mut made = None;
         let mut message = || {
@@ -97,12 +110,11 @@ impl Channels {
         let mut receivers = 0;
         if let Some(subscribers) = self.subscribers[kind as usize].get(channel) {
             receivers += subscribers.len();
-            let made = match kind {
+            let push = match kind {
                 Kind::Shard => Push::ShardMessage(message()),
                 Kind::Channel | Kind::Pattern => Push::Message(message()),
             };
-            // Who has just gone is still counted.
-            subscribers.iter().for_each(|subscriber| push(*subscriber, &made));
+            hand_out(host, &subscribers, &push);
         }
         if kind == Kind::Shard {
             return receivers;
@@ -111,8 +123,11 @@ impl Channels {
             if glob::matches(entry.key(), channel) {
                 receivers += entry.value().len();
                 let pattern = Name::clone(entry.key());
-                let made = Push::PatternMessage { pattern, message: message() };
-                entry.value().iter().for_each(|subscriber| push(*subscriber, &made));
+                hand_out(
+                    host,
+                    entry.value(),
+                    &Push::PatternMessage { pattern, message: message() },
+                );
             }
         }
         receivers
@@ -136,5 +151,12 @@ impl Channels {
     /// How many subscribe to this very name.
     pub(super) fn subscribers(&self, kind: Kind, name: &[u8]) -> usize {
         self.subscribers[kind as usize].get(name).map_or(0, |subscribers| subscribers.len())
+    }
+}
+
+fn hand_out(host: &dyn Host, receivers: &BTreeSet<u64>, push: &Push) {
+    for receiver in receivers {
+        // Who has just gone was still counted.
+        host.push(*receiver, push.clone());
     }
 }

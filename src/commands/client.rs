@@ -3,6 +3,7 @@
 use super::call::{Answer, Call};
 use super::session::{Outcome, Replies};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
+use super::waiting::Unserved;
 use super::{client_kill, client_list, client_tracking, command};
 use crate::protocol::{Error, Reply, parse_i64};
 
@@ -39,12 +40,15 @@ pub(super) const SPECS: &[Spec] = &[Spec {
         Sub::plain("REPLY", Arity::exactly(3), "Send replies, or none (ON|OFF|SKIP).", replies),
         Sub::plain("SETINFO", Arity::exactly(4), "Tell the library (LIB-NAME|LIB-VER).", set_info),
         Sub::plain("SETNAME", Arity::exactly(3), "Name this connection.", set_name),
-        Sub::plain(
-            "TRACKING",
-            Arity::at_least(3),
-            "Track keys that are read (ON|OFF).",
-            client_tracking::tracking,
-        ),
+        Sub {
+            keys: Keys::All,
+            ..Sub::plain(
+                "TRACKING",
+                Arity::at_least(3),
+                "Track keys that are read (ON|OFF).",
+                client_tracking::tracking,
+            )
+        },
         Sub::plain(
             "TRACKINGINFO",
             Arity::exactly(2),
@@ -157,17 +161,24 @@ fn replies(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     }
 }
 
-/// No command waits, so none is ever ended.
+/// CLIENT UNBLOCK id [TIMEOUT|ERROR]
 fn unblock(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    match (call.args.get(3).map(<[u8]>::to_ascii_uppercase).as_deref(), call.args.len()) {
-        (None | Some(b"TIMEOUT" | b"ERROR"), 3 | 4) => {}
+    let reason = call.args.get(3).map(<[u8]>::to_ascii_uppercase);
+    let why = match (reason.as_deref(), call.args.len()) {
+        (None | Some(b"TIMEOUT"), 3 | 4) => Unserved::TimedOut,
+        (Some(b"ERROR"), 4) => Unserved::Unblocked,
         (Some(_), 4) => {
             return Err(Error::text("CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }
         _ => return Err(Error::subcommand_or_arity("CLIENT", word(call, 1))),
+    };
+    let id = parse_i64(word(call, 2)).ok_or(Error::NotInteger)?;
+    let wait = u64::try_from(id).ok().and_then(|id| call.service.waits().get(&id));
+    let ended = wait.is_some_and(|wait| wait.end(why));
+    if ended {
+        call.host.wake(id as u64);
     }
-    parse_i64(word(call, 2)).ok_or(Error::NotInteger)?;
-    reply.integer(0);
+    reply.integer(ended.into());
     Ok(Outcome::Reply)
 }
 

@@ -136,6 +136,7 @@ fn flags(peer: &Peer) -> String {
     let set = [
         (session.subscriptions() > 0, 'P'),
         (session.transaction.is_open(), 'x'),
+        (session.wait().is_some(), 'b'),
         (tracker.is_some(), 't'),
         (tracker.is_some_and(Tracker::is_broken), 'R'),
         (tracker.is_some_and(|tracker| tracker.mode == Mode::Broadcast), 'B'),

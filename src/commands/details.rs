@@ -67,6 +67,7 @@ const CHANGE: Access = &[&["RW", "access", "update"]];
 const UPDATE: Access = &[&["RW", "update"]];
 const OVERWRITE: Access = &[&["OW", "update"]];
 const INSERT: Access = &[&["OW", "insert"]];
+const SHIFT: Access = &[&["RW", "access", "delete"], &["RW", "insert"]];
 const NO_KEY: Access = &[&["not_key"]];
 const DELETE: Access = &[&["RM", "delete"]];
 const STORE: Access = &[&["OW", "update"], &["RO", "access"]];
@@ -80,6 +81,14 @@ const DETAILS: &[(&str, Detail)] = &[
     ("acl|users", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("append", Detail { access: LENGTHEN, ..PLAIN }),
     ("asking", Detail { categories: &["connection"], ..PLAIN }),
+    ("blmove", Detail { access: SHIFT, ..PLAIN }),
+    ("blmpop", Detail { access: TAKE, ..PLAIN }),
+    ("blpop", Detail { access: TAKE, ..PLAIN }),
+    ("brpop", Detail { access: TAKE, ..PLAIN }),
+    ("brpoplpush", Detail { access: SHIFT, ..PLAIN }),
+    ("bzmpop", Detail { access: TAKE, ..PLAIN }),
+    ("bzpopmax", Detail { access: TAKE, ..PLAIN }),
+    ("bzpopmin", Detail { access: TAKE, ..PLAIN }),
     ("client|info", Detail { tips: VARYING, ..PLAIN }),
     ("client|kill", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("client|list", Detail { flags: Flags::ADMIN, tips: VARYING, ..PLAIN }),
@@ -156,7 +165,7 @@ const DETAILS: &[(&str, Detail)] = &[
     ("latency|reset", Detail { tips: ALL_NODES, ..PLAIN }),
     ("linsert", Detail { access: LENGTHEN, ..PLAIN }),
     ("llen", Detail { access: LOOK, ..PLAIN }),
-    ("lmove", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("lmove", Detail { access: SHIFT, ..PLAIN }),
     ("lmpop", Detail { access: TAKE, ..PLAIN }),
     ("lpop", Detail { access: TAKE, ..PLAIN }),
     ("lpush", Detail { access: LENGTHEN, ..PLAIN }),
@@ -207,7 +216,7 @@ const DETAILS: &[(&str, Detail)] = &[
     ("readwrite", Detail { categories: &["connection"], ..PLAIN }),
     ("role", Detail { categories: &["admin", "dangerous"], ..PLAIN }),
     ("rpop", Detail { access: TAKE, ..PLAIN }),
-    ("rpoplpush", Detail { access: &[&["RW", "access", "delete"], &["RW", "insert"]], ..PLAIN }),
+    ("rpoplpush", Detail { access: SHIFT, ..PLAIN }),
     ("rpush", Detail { access: LENGTHEN, ..PLAIN }),
     ("rpushx", Detail { access: LENGTHEN, ..PLAIN }),
     ("sadd", Detail { access: LENGTHEN, ..PLAIN }),

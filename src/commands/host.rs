@@ -95,6 +95,8 @@ pub(crate) trait Host {
     /// Puts a push into a connection's mailbox, and ends the connection where that is full.
     /// Returns whether the connection was there.
     fn push(&self, id: u64, push: Push) -> bool;
+    /// Lets a connection look at what has come for it.
+    fn wake(&self, id: u64);
     /// A line that a script writes to the log.
     fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.

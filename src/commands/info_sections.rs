@@ -65,10 +65,11 @@ pub(super) fn clients(call: &Call<'_, '_>, out: &mut String) {
          maxclients:{}\n\
          client_recent_max_input_buffer:{input_bytes_max}\n\
          client_recent_max_output_buffer:{output_bytes_max}\n\
-         blocked_clients:0\n\
+         blocked_clients:{}\n\
          tracking_clients:{}\n\
          clients_in_timeout_table:0\n",
         call.service.runtime().connections_max(),
+        call.service.waits().len(),
         call.service.tracking().counts().clients,
     );
 }
@@ -172,7 +173,7 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
     let errors: u64 = baseline.errors_since(call.service.error_counts()).values().sum();
     let before = baseline.facts;
     let channels = call.service.channels();
-    let (tracked_keys, tracked_readers) = call.service.engine().tracked_counts();
+    let (tracked_keys, tracked_readers) = (stats.tracked_keys, stats.tracked_readers);
     let kilobytes = |bytes: u64| bytes as f64 / 1_024.0;
     lines!(
         out,

@@ -12,7 +12,7 @@ use crate::engine::{KeyRef, View};
 use crate::protocol::{Args, Error, Reply, parse_i64};
 
 /// Two keys, the first arguments.
-const TWO: Keys = Keys::Range { first: 1, last: 2, step: 1 };
+pub(super) const TWO: Keys = Keys::Range { first: 1, last: 2, step: 1 };
 
 pub(super) const SPECS: &[Spec] = &[
     Spec {
@@ -118,7 +118,7 @@ fn push_existing(
 }
 
 /// Elements to take from an end.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Popping {
     pub(super) end: End,
     pub(super) count: usize,
@@ -251,9 +251,15 @@ pub(super) struct Shift<'a> {
 }
 
 fn lmove_plan<'a>(request: &Request<'a>) -> Result<Shift<'a>, Error> {
-    let end = |at| read_end(request.word(at)).ok_or(Error::Syntax);
+    let (taken, put) = read_ends(request)?;
     let (from, to) = (request.keys[0], request.keys[1]);
-    Ok(Shift { from, to, taken: end(3)?, put: end(4)? })
+    Ok(Shift { from, to, taken, put })
+}
+
+/// Where an element is taken, and where it is put: `LEFT | RIGHT LEFT | RIGHT` behind two keys.
+pub(super) fn read_ends(request: &Request<'_>) -> Result<(End, End), Error> {
+    let end = |at| read_end(request.word(at)).ok_or(Error::Syntax);
+    Ok((end(3)?, end(4)?))
 }
 
 fn rpoplpush_plan<'a>(request: &Request<'a>) -> Result<Shift<'a>, Error> {

@@ -265,6 +265,9 @@ fn lpos_plan<'a>(request: &Request<'a>) -> Result<Search<'a>, Error> {
         };
         if word.eq_ignore_ascii_case(b"RANK") {
             let rank = parse_i64(number).ok_or(Error::NotInteger)?;
+            if rank == i64::MIN {
+                return Err(Error::out_of_range(-i64::MAX, i64::MAX));
+            }
             search.from = if rank < 0 { End::Right } else { End::Left };
             let skipped = rank.unsigned_abs().checked_sub(1);
             search.skipped = skipped.ok_or_else(|| Error::text(RANK_ZERO))?;

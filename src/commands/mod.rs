@@ -6,6 +6,7 @@
 
 mod acl;
 mod baseline;
+mod blocking;
 mod call;
 mod caller;
 mod channels;
@@ -70,6 +71,7 @@ mod table;
 mod tally;
 mod throttle;
 mod transaction;
+mod waiting;
 mod tracking;
 mod twins;
 
@@ -84,6 +86,7 @@ pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
 pub(crate) use session::{Outcome, Session};
 pub(crate) use tally::{BUCKET_BOUNDS_NS, CommandCounts};
+pub(crate) use waiting::{Unserved, Wait};
 
 use crate::engine::KeyHasher;
 use spec::Spec;
@@ -93,6 +96,7 @@ const FAMILIES: &[&[Spec]] = &[
     #[cfg(test)]
     panicking::SPECS,
     acl::SPECS,
+    blocking::SPECS,
     client::SPECS,
     cluster::SPECS,
     command::SPECS,

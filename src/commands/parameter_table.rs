@@ -80,6 +80,7 @@ const PARAMETERS: &[Parameter] = &[
         Write::Same(AT_START),
     ),
     row("cluster-enabled", |_| "no".into(), Write::Never),
+    row("daemonize", |_| "no".into(), Write::Never),
     row("databases", |_| DATABASES.to_string(), Write::Never),
     row("dbfilename", |_| String::new(), Write::Same(NO_FOLDER)),
     row("dir", |_| String::new(), Write::Same(NO_FOLDER)),

@@ -4,8 +4,9 @@
 //! which RESP2 connections are held to the few commands that a subscriber may give.
 
 use super::call::{Answer, Call};
-use super::channels::Name;
+use super::channels::{Channels, Name};
 use super::command;
+use super::host::Host;
 use super::push::Kind;
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Plain, Spec, Sub};
@@ -180,9 +181,14 @@ fn confirm(verb: &str, name: Option<&[u8]>, subscriptions: usize, reply: &mut Re
 
 fn publish(call: &mut Call<'_, '_>, kind: Kind, reply: &mut Reply<'_>) -> Answer {
     let word = |place| call.args.get(place).unwrap_or_default();
-    let message = (word(1), word(2));
-    let channels = call.service.channels();
-    let receivers = channels.publish(kind, message, |id, push| call.push(id, push.clone()));
+    let (channels, channel, text) = (call.service.channels(), word(1), word(2));
+    let receivers = match &mut call.session.held_back {
+        Some(held_back) => {
+            held_back.add(kind, channel, text);
+            channels.receivers(kind, channel)
+        }
+        None => channels.publish(call.host, kind, channel, text),
+    };
     reply.integer(receivers as i64);
     Ok(Outcome::Reply)
 }
@@ -211,4 +217,38 @@ fn subscribers(call: &mut Call<'_, '_>, kind: Kind, reply: &mut Reply<'_>) -> An
 fn patterns(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     reply.integer(call.service.channels().count(Kind::Pattern) as i64);
     Ok(Outcome::Reply)
+}
+
+/// Messages of a script that may yet be taken back and run again. Sessions are copied to be
+/// shown, and these are nobody else's: a copy has none.
+#[derive(Debug, Default)]
+pub(super) struct HeldBack {
+    messages: Vec<(Kind, Box<[u8]>, Box<[u8]>)>,
+    bytes: usize,
+}
+
+/// What is held back at most; a script that says more is run with nothing to take back.
+const HELD_BACK_BYTES_MAX: usize = 1 << 20;
+
+impl Clone for HeldBack {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl HeldBack {
+    fn add(&mut self, kind: Kind, channel: &[u8], text: &[u8]) {
+        self.bytes += channel.len() + text.len() + size_of::<(Kind, Box<[u8]>, Box<[u8]>)>();
+        self.messages.push((kind, channel.into(), text.into()));
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= HELD_BACK_BYTES_MAX
+    }
+
+    pub(super) fn publish(self, channels: &Channels, host: &dyn Host) {
+        for (kind, channel, text) in self.messages {
+            channels.publish(host, kind, &channel, &text);
+        }
+    }
 }

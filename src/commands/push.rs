@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use super::host::Host;
 use super::session::Session;
 use crate::protocol::{Reply, Resp};
 
@@ -52,34 +51,6 @@ const INVALIDATIONS: &str = "__redis__:invalidate";
 
 /// What a push takes on the wire besides its texts: its header, its kind, lengths.
 const FRAME_BYTES: usize = 64;
-
-/// Pushes of a script that may yet be taken back, with the connections that they are for.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    pushes: Vec<(u64, Push)>,
-    bytes: usize,
-}
-
-/// What may be held: a script that pushes more is run so that it cannot be taken back.
-const HELD_BYTES_MAX: usize = 16 << 20;
-
-impl Held {
-    pub(super) fn hold(&mut self, connection: u64, push: Push) {
-        self.bytes += push.bytes();
-        self.pushes.push((connection, push));
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes > HELD_BYTES_MAX
-    }
-
-    /// The script has ended: they go.
-    pub(super) fn hand_out(self, host: &dyn Host) {
-        for (connection, push) in self.pushes {
-            host.push(connection, push);
-        }
-    }
-}
 
 impl Push {
     /// About what it takes on the wire: a mailbox is bounded by it.

@@ -6,10 +6,10 @@
 
 use super::call::{Answer, Call, Ground, Worker};
 use super::host::Host;
-use super::push::Held;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
 use super::tally::Runs;
+use super::waiting;
 use crate::engine::View;
 use crate::protocol::{Args, Reply};
 
@@ -17,14 +17,12 @@ pub(crate) struct Runner<'w> {
     pub(super) worker: &'w Worker,
     pub(super) session: &'w mut Session,
     pub(super) host: &'w dyn Host,
-    /// Pushes, while what is carried out may yet be taken back.
-    pub(super) held: Option<Held>,
     inner: Runs,
 }
 
 impl<'w> Runner<'w> {
     pub(super) fn new(worker: &'w Worker, session: &'w mut Session, host: &'w dyn Host) -> Self {
-        Self { worker, session, host, held: None, inner: Runs::default() }
+        Self { worker, session, host, inner: Runs::default() }
     }
 
     /// The commands that were carried out inside the request.
@@ -49,13 +47,21 @@ impl<'w> Runner<'w> {
                     }
                 };
                 let (service, session, host) = (&*worker.service, &mut *self.session, self.host);
-                let held = self.held.as_mut();
-                answer(&mut Call { service, session, host, args, now, stats, held }, reply)
+                let mut call = Call { service, session, host, args, now, stats, settles: false };
+                let result = answer(&mut call, reply);
+                if call.settles {
+                    service.settle(ground);
+                }
+                result
             }
             Handler::Keyed(answer) => {
                 let request = worker.request(self.session, entry, args)?;
                 answer(&request, ground, reply)?;
                 Ok(Outcome::Reply)
+            }
+            Handler::Blocking(plan) => {
+                let request = worker.request(self.session, entry, args)?;
+                waiting::begin(plan(&request)?, &request, ground, self.session, reply)
             }
             Handler::Nested(answer) => answer(self, args, ground, reply),
             Handler::Parent => Err(crate::protocol::Error::Syntax),

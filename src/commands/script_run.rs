@@ -9,7 +9,7 @@
 
 use super::call::{Answer, Ground};
 use super::caller::{Caller, Reach, Rights};
-use super::push::Held;
+use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::running::Kind;
 use super::session::Outcome;
@@ -199,8 +199,8 @@ fn lock_and_run(
     let slot = worker.slot();
     let again = !job.is_wide();
     if again {
-        runner.held = Some(Held::default());
         let keys: KeyList<'_> = job.words.keys.iter().map(|key| engine.key(key)).collect();
+        runner.session.held_back = Some(HeldBack::default());
         let result = engine.try_transact(Scope::Keys(&keys), db, worker.now, |view| {
             if rights.writes {
                 view.begin_undo();
@@ -213,13 +213,13 @@ fn lock_and_run(
             }
             result
         });
-        let held = runner.held.take();
+        let held_back = runner.session.held_back.take().unwrap_or_default();
         let result = result.map_err(Error::from)?;
+        if result != Err(Failure::Abandoned) {
+            held_back.publish(worker.service.channels(), runner.host);
+        }
         if result != Err(Failure::Abandoned) || slot.is_killed() {
             slot.count_declared();
-            if let Some(held) = held {
-                held.hand_out(runner.host);
-            }
             return result;
         }
         job.mark_wide();

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
+use super::call::Ground;
 use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
@@ -20,7 +23,8 @@ use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
 use super::twins::Twins;
-use crate::engine::{Engine, KeyHasher, Stats};
+use super::waiting::Wait;
+use crate::engine::{Engine, KeyHasher, Patience, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
@@ -39,10 +43,16 @@ pub(crate) struct Service {
     libraries: Libraries,
     twins: Twins,
     scripts_running: Slots,
+    /// The engine has not been told yet whether to tell of every change.
+    unsettled: AtomicBool,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
     channels: Channels,
     tracking: Tracking,
+    /// By connection.
+    waits: DashMap<u64, Arc<Wait>, KeyHasher>,
+    /// Ended, and still with keys in shards that were held for long.
+    unwaited: Mutex<Vec<Arc<Wait>>>,
 }
 
 impl Service {
@@ -51,6 +61,7 @@ impl Service {
         let unknown_flags =
             if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
         let twins = if scripts.native_twins { Twins::all() } else { Twins::default() };
+        let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
@@ -66,9 +77,12 @@ impl Service {
             twins,
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
+            unsettled: AtomicBool::default(),
             unwatched: Mutex::default(),
             channels,
             tracking,
+            waits,
+            unwaited: Mutex::default(),
         }
     }
 
@@ -80,11 +94,20 @@ impl Service {
         &self.tracking
     }
 
+    pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {
+        &self.waits
+    }
+
+    pub(super) fn unwaited(&self) -> &Mutex<Vec<Arc<Wait>>> {
+        &self.unwaited
+    }
+
     /// Tells others what has happened in the keyspace, if anything.
     #[inline]
-    pub(crate) fn hand_out(&self, host: &dyn Host) {
-        if self.engine.has_news() {
-            self.tracking.hand_out(host, self.engine.take_news());
+    pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp, patience: Patience) {
+        // Serving one who waits may be news for others.
+        while self.engine.has_news() {
+            self.tracking.hand_out(&self.engine, host, (now, patience));
         }
     }
 
@@ -92,11 +115,33 @@ impl Service {
     /// on for.
     pub(crate) fn forget(&self, session: &mut Session, now: Timestamp) {
         transaction::abandon(self, session, now);
+        self.wait_no_longer(session, now);
         if session.subscriptions() > 0 {
             self.channels.leave(session.id);
         }
         if session.tracking.is_some() {
-            self.tracking.end(&self.engine, session.id);
+            self.tracking.end(session.id);
+            self.unsettled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the engine tell of every change, or no longer.
+    pub(super) fn settle(&self, ground: Ground<'_, '_>) {
+        let broadcasts = || self.tracking.broadcasts();
+        match ground {
+            Ground::Lock(engine) => {
+                if engine.broadcast(broadcasts, Patience::UntilBusy).is_err() {
+                    self.unsettled.store(true, Ordering::Relaxed);
+                }
+            }
+            Ground::Within(view) => view.broadcast(broadcasts()),
+        }
+    }
+
+    fn settle_rest(&self) {
+        if self.unsettled.swap(false, Ordering::Relaxed) {
+            let done = self.engine.broadcast(|| self.tracking.broadcasts(), Patience::None);
+            self.unsettled.fetch_or(done.is_err(), Ordering::Relaxed);
         }
     }
 
@@ -185,6 +230,9 @@ impl Service {
     /// Once a second: what had to be put off.
     pub(crate) fn upkeep(&self, now: Timestamp) {
         transaction::forget_rest(self, now);
+        self.unwait_rest(now);
+        self.settle_rest();
+        self.tracking.serve_stalled(&self.engine, now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
+use super::pubsub::HeldBack;
 use super::push::Kind;
 use super::tracking::Tracker;
 use super::transaction::Transaction;
+use super::waiting::Wait;
 use crate::protocol::Resp;
 
 /// What a handler leaves behind: exactly one of these.
@@ -20,6 +22,9 @@ pub(crate) enum Outcome {
     Pushed,
     /// Nothing is to be sent.
     Silent,
+    /// Nothing has been written: the reply comes once there is something to take, and nothing
+    /// more is answered before.
+    Block,
     /// A reply has been written; the connection ends after it.
     Close,
 }
@@ -58,9 +63,15 @@ pub(crate) struct Session {
     pub(super) subscribed: [usize; Kind::ALL.len()],
     /// Something was left since pushes were last written: some that wait may be for it.
     pub(super) unsubscribed: bool,
+    /// While a script runs that may be taken back: what it publishes meanwhile.
+    pub(super) held_back: Option<HeldBack>,
     pub(super) tracking: Option<Arc<Tracker>>,
     /// CLIENT CACHING was the last command but for others of CLIENT.
     pub(super) caching: bool,
+    /// What the last request waits for.
+    pub(super) wait: Option<Arc<Wait>>,
+    /// Its answer is not to be sent.
+    pub(super) waits_silently: bool,
     /// The last command's number in the table; [`NO_COMMAND`] before the first.
     pub(crate) last_command: u16,
     /// Something that CLIENT LIST shows has changed since the edge last looked.
@@ -83,11 +94,19 @@ impl Session {
             transaction: Transaction::default(),
             subscribed: [0; Kind::ALL.len()],
             unsubscribed: false,
+            held_back: None,
             tracking: None,
             caching: false,
+            wait: None,
+            waits_silently: false,
             last_command: NO_COMMAND,
             changed: true,
         }
+    }
+
+    /// What the last request waits for.
+    pub(crate) fn wait(&self) -> Option<&Wait> {
+        self.wait.as_deref()
     }
 
     /// All that is subscribed to.

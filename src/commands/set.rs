@@ -6,7 +6,7 @@
 use super::call::Request;
 use super::deadline::{Deadline, Form};
 use super::spec::{Arity, Keys, Spec, keyed};
-use super::strings::{STORE, WRITE, answer, string};
+use super::strings::{STORE, WRITE, answer, bytes, string};
 use crate::engine::{KeyRef, Value, View};
 use crate::protocol::{Error, Reply};
 use crate::time::Timestamp;
@@ -192,12 +192,16 @@ fn getex_plan<'a>(request: &Request<'a>) -> Result<GetEx<'a>, Error> {
 }
 
 fn getex(view: &mut View<'_>, plan: GetEx<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
-    let found = view.read(plan.key);
-    if found.is_some_and(|found| found.value.is_limit()) {
-        return Err(Error::WrongType);
-    }
-    let lifetime = if found.is_some() { plan.lifetime? } else { Lifetime::Unsaid };
-    answer(found.map(|found| found.value), reply)?;
+    let value = view.read(plan.key).map(|found| found.value);
+    let lifetime = match value {
+        None => Lifetime::Unsaid,
+        Some(value) => {
+            // A wrong type is told before a wrong lifetime.
+            bytes(value, &mut itoa::Buffer::new())?;
+            plan.lifetime?
+        }
+    };
+    answer(value, reply)?;
     match lifetime {
         Lifetime::Unsaid | Lifetime::Keep => {}
         Lifetime::Persist => {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::call::{Answer, Call, Ground, Request};
 use super::runner::Runner;
 use super::session::Outcome;
+use super::waiting::Plan;
 use crate::engine::KeyRef;
 use crate::protocol::{Args, Error, Reply, parse_u64};
 
@@ -51,6 +52,8 @@ pub(crate) enum Handler {
     Plain(Plain),
     /// Reads its arguments first (`plan`), then runs inside a transaction over its keys.
     Keyed(Keyed),
+    /// The same, and waits where there is nothing to take.
+    Blocking(Blocking),
     /// Carries out other commands.
     Nested(Nested),
     /// Looks its second word up among the subcommands.
@@ -74,6 +77,9 @@ impl Sub {
 
 /// Carries out a command with keys.
 pub(crate) type Keyed = fn(&Request<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Result<(), Error>;
+
+/// Says what a command that waits wishes for.
+pub(crate) type Blocking = fn(&Request<'_>) -> Result<Plan, Error>;
 
 /// Carries out a command that carries out others.
 pub(crate) type Nested = fn(&mut Runner<'_>, Args<'_>, Ground<'_, '_>, &mut Reply<'_>) -> Answer;

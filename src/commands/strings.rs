@@ -165,8 +165,12 @@ fn setnx(
 fn mget(view: &mut View<'_>, keys: KeyList<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
     reply.array(keys.len());
     for key in keys {
-        let value = view.read(key).map(|found| found.value).filter(|value| !value.is_limit());
-        answer(value, reply)?;
+        let mut digits = itoa::Buffer::new();
+        // What is no string is passed over, not refused.
+        match view.read(key).and_then(|found| found.value.bytes(&mut digits)) {
+            Some(bytes) => reply.bulk(bytes),
+            None => reply.null(),
+        }
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Who follows the keys of a shard: transactions that watch some, and connections that remember
-//! what they have read (`tracked.rs`).
+//! Who follows the keys of a shard: transactions that watch some, connections that remember what
+//! they have read (`tracked.rs`), and those that wait for something to take (`waiting.rs`).
 //!
 //! The one place of mutation tells of each key that changes, under the shard's lock. Where nobody
 //! follows anything, that costs one branch.
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use super::key::KeyRef;
 use super::tracked::Tracked;
 use super::view::View;
+use super::waiting::Waiters;
 
 /// A key and its database.
 type Place = (u8, Box<[u8]>);
@@ -29,6 +30,7 @@ pub(super) struct Followers {
     any: bool,
     watched: BTreeMap<Place, Watched>,
     tracked: Tracked,
+    waiters: Waiters,
 }
 
 impl Followers {
@@ -43,6 +45,9 @@ impl Followers {
     #[cold]
     fn tell(&mut self, db: usize, key: &[u8]) {
         self.track(|tracked| tracked.changed(key));
+        if self.waiters.is_active() {
+            self.waiters.changed(db, key);
+        }
         if self.watched.is_empty() {
             return;
         }
@@ -52,7 +57,7 @@ impl Followers {
     }
 
     fn settle(&mut self) {
-        self.any = !self.watched.is_empty() || self.tracked.is_active();
+        self.any = !self.watched.is_empty() || self.tracked.is_active() || self.waiters.is_active();
     }
 
     /// The one way to what is tracked.
@@ -60,6 +65,19 @@ impl Followers {
         let result = change(&mut self.tracked);
         self.settle();
         result
+    }
+
+    /// The one way to who waits.
+    pub(super) fn wait<R>(&mut self, change: impl FnOnce(&mut Waiters) -> R) -> R {
+        let result = change(&mut self.waiters);
+        self.settle();
+        result
+    }
+
+    /// Whether somebody who waits may be served.
+    #[inline]
+    pub(super) fn is_stirred(&self) -> bool {
+        self.waiters.is_stirred()
     }
 
     /// What changes now has expired, or no longer.
@@ -79,6 +97,7 @@ impl Followers {
 
     /// Every key of the database that `touched` says so of has changed.
     pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(&[u8]) -> bool) {
+        self.waiters.changed_all(db, &touched);
         for ((in_db, key), watched) in &mut self.watched {
             if usize::from(*in_db) == db && touched(key) {
                 watched.changes += 1;

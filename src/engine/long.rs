@@ -15,6 +15,14 @@ use parking_lot::{Mutex, MutexGuard};
 #[error("a script has been running for long")]
 pub(crate) struct Busy;
 
+/// How somebody waits for a shard that is held.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Patience {
+    /// Not at all: who keeps house has to be there for everyone.
+    None,
+    UntilBusy,
+}
+
 /// How often somebody who waits looks whether a transaction has become long.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -39,9 +47,14 @@ impl Long {
     }
 
     #[inline]
-    pub(super) fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Busy> {
+    pub(super) fn lock<'m, T>(
+        &self,
+        mutex: &'m Mutex<T>,
+        patience: Patience,
+    ) -> Result<MutexGuard<'m, T>, Busy> {
         match mutex.try_lock() {
             Some(guard) => Ok(guard),
+            None if patience == Patience::None => Err(Busy),
             None => self.wait(mutex),
         }
     }
@@ -68,13 +81,13 @@ mod tests {
         let (long, mutex) = (Long::default(), Mutex::new(()));
         let held = mutex.lock();
         long.begin();
-        assert!(long.lock(&mutex).is_err());
+        assert!(long.lock(&mutex, Patience::UntilBusy).is_err());
         drop(held);
-        assert!(long.lock(&mutex).is_ok(), "nobody holds it");
+        assert!(long.lock(&mutex, Patience::UntilBusy).is_ok(), "nobody holds it");
         long.end();
         let held = mutex.lock();
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| long.lock(&mutex).is_ok());
+            let waits = scope.spawn(|| long.lock(&mutex, Patience::UntilBusy).is_ok());
             drop(held);
             assert!(waits.join().expect("it does not panic"));
         });

@@ -24,6 +24,7 @@ mod tracked;
 mod undo;
 mod value;
 mod view;
+mod waiting;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -33,12 +34,13 @@ use smallvec::SmallVec;
 
 pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
-pub(crate) use long::{Busy, Long};
+pub(crate) use long::{Busy, Long, Patience};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
+pub(crate) use waiting::{Served, Waiter};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
@@ -116,6 +118,9 @@ pub(crate) struct Stats {
     pub(crate) allowed: u64,
     pub(crate) denied: u64,
     pub(crate) used_bytes: usize,
+    /// Keys whose readers are told of their changes, and those readers.
+    pub(crate) tracked_keys: usize,
+    pub(crate) tracked_readers: usize,
     pub(crate) databases: [DatabaseStats; DATABASES],
 }
 
@@ -135,8 +140,19 @@ impl Stats {
                 expiring: table.expiring(),
             })
         };
-        let (used_bytes, databases) = (shard.held().bytes, std::array::from_fn(database));
-        Self { hits, misses, expired, evicted, allowed, denied, used_bytes, databases }
+        let (tracked_keys, tracked_readers) = shard.followers.tracked_counts();
+        Self {
+            hits,
+            misses,
+            expired,
+            evicted,
+            allowed,
+            denied,
+            used_bytes: shard.held().bytes,
+            tracked_keys,
+            tracked_readers,
+            databases: std::array::from_fn(database),
+        }
     }
 
     fn add(&mut self, other: &Self) {
@@ -147,6 +163,8 @@ impl Stats {
         self.allowed += other.allowed;
         self.denied += other.denied;
         self.used_bytes += other.used_bytes;
+        self.tracked_keys += other.tracked_keys;
+        self.tracked_readers += other.tracked_readers;
         for (sum, database) in self.databases.iter_mut().zip(&other.databases) {
             sum.keys += database.keys;
             sum.expiring += database.expiring;
@@ -196,7 +214,19 @@ impl Engine {
         now: Timestamp,
         f: impl FnOnce(&mut View<'_>) -> R,
     ) -> Result<R, Busy> {
-        let guards = self.lock(scope)?;
+        let guards = self.lock(scope, Patience::UntilBusy)?;
+        Ok(self.transact_in(guards, db, now, f))
+    }
+
+    /// The same for who must not wait at all, and can come again.
+    pub(crate) fn attempt<R>(
+        &self,
+        scope: Scope<'_>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> Result<R, Busy> {
+        let guards = self.lock(scope, Patience::None)?;
         Ok(self.transact_in(guards, db, now, f))
     }
 
@@ -231,6 +261,10 @@ impl Engine {
         }
         let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.is_stirred()) {
+            let served = view.serve();
+            self.post_more(served);
+        }
         if view.guards.iter().any(|(_, shard)| shard.followers.has_news()) {
             let by = view.by;
             self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
@@ -240,38 +274,46 @@ impl Engine {
         result
     }
 
-    fn lock(&self, scope: Scope<'_>) -> Result<Guards<'_>, Busy> {
+    fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {
         match scope {
-            Scope::Keys([key]) => self.lock_one(self.shard_of(*key)),
+            Scope::Keys([key]) => self.lock_one(self.shard_of(*key), patience),
             Scope::Keys(keys) => {
                 let mut numbers: SmallVec<[usize; 16]> =
                     keys.iter().map(|key| self.shard_of(*key)).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
-                self.lock_each(numbers)
+                self.lock_each(numbers, patience)
             }
-            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number),
+            Scope::Shard(number) if number < self.shards.len() => self.lock_one(number, patience),
             Scope::Shard(_) => Ok(Guards::new()),
-            Scope::All => self.lock_each(0..self.shards.len()),
+            Scope::All => self.lock_each(0..self.shards.len(), patience),
         }
     }
 
     /// In the order given, which ascends.
-    fn lock_each(&self, numbers: impl IntoIterator<Item = usize>) -> Result<Guards<'_>, Busy> {
-        numbers.into_iter().map(|number| self.lock_shard(number)).collect()
+    fn lock_each(
+        &self,
+        numbers: impl IntoIterator<Item = usize>,
+        patience: Patience,
+    ) -> Result<Guards<'_>, Busy> {
+        numbers.into_iter().map(|number| self.lock_shard(number, patience)).collect()
     }
 
     #[inline]
-    fn lock_one(&self, number: usize) -> Result<Guards<'_>, Busy> {
+    fn lock_one(&self, number: usize, patience: Patience) -> Result<Guards<'_>, Busy> {
         let mut guards = Guards::new();
-        guards.push(self.lock_shard(number)?);
+        guards.push(self.lock_shard(number, patience)?);
         Ok(guards)
     }
 
     #[inline]
-    fn lock_shard(&self, number: usize) -> Result<(usize, MutexGuard<'_, Shard>), Busy> {
+    fn lock_shard(
+        &self,
+        number: usize,
+        patience: Patience,
+    ) -> Result<(usize, MutexGuard<'_, Shard>), Busy> {
         let shard: &Mutex<Shard> = &self.shards[number];
-        Ok((number, self.long.lock(shard)?))
+        Ok((number, self.long.lock(shard, patience)?))
     }
 
     /// Who makes others wait for long says so here.

@@ -346,6 +346,11 @@ impl View<'_> {
         stats
     }
 
+    /// A key that no request has named.
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> KeyRef<'k> {
+        self.engine.key(bytes)
+    }
+
     /// Whether the shard of the key is locked, so that the key may be asked for.
     pub(crate) fn holds(&self, key: KeyRef<'_>) -> bool {
         let number = self.engine.shard_of(key);

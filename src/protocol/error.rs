@@ -106,6 +106,8 @@ pub(crate) enum Error {
     #[error("ERR Protocol version is not an integer or out of range")]
     ProtocolNotInteger,
 
+    #[error("UNBLOCKED client unblocked via CLIENT UNBLOCK")]
+    Unblocked,
     /// Of the command named, in lower case.
     #[error(
         "ERR Can't execute '{0}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \

@@ -157,7 +157,10 @@ struct Request {
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Input,
-    Text,
+    /// The line ended here in the input.
+    Text {
+        end: u32,
+    },
 }
 
 impl Scanner {
@@ -215,12 +218,27 @@ impl Scanner {
         self.requests.get(index).map(|request| self.args(*request, input))
     }
 
+    /// Where so many requests of the last scan ended in its input: what comes behind them can be
+    /// scanned again.
+    pub(crate) fn end_of(&self, requests: usize) -> usize {
+        let Some(last) = requests.checked_sub(1).and_then(|last| self.requests.get(last)) else {
+            return 0;
+        };
+        match last.source {
+            Source::Input => {
+                let last = self.spans.get(last.end as usize - 1);
+                last.map_or(0, |last| last.end as usize + b"\r\n".len())
+            }
+            Source::Text { end } => end as usize,
+        }
+    }
+
     #[inline]
     fn args<'a>(&'a self, request: Request, input: &'a [u8]) -> Args<'a> {
         let spans = self.spans.get(request.first as usize..request.end as usize);
         let bytes = match request.source {
             Source::Input => input,
-            Source::Text => &self.text,
+            Source::Text { .. } => &self.text,
         };
         Args::new(bytes, spans.unwrap_or_default())
     }
@@ -315,8 +333,9 @@ impl Scanner {
             self.spans.truncate(first);
             return Err(Stop::Refused(ProtocolError::CrossProtocol));
         }
-        self.take_request(first, Source::Text);
-        Ok(cursor.at + end + 1)
+        let end = cursor.at + end + 1;
+        self.take_request(first, Source::Text { end: end as u32 });
+        Ok(end)
     }
 
     /// An empty request is passed over in silence.

@@ -17,13 +17,14 @@ use bytes::{Buf, BytesMut};
 use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Sleep;
 use tracing::debug;
 
 use super::answer::Answerer;
 use super::hub::Hub;
 use super::listen::Pulse;
 use super::peer::PeerState;
-use crate::commands::{GROUP_MAX, Outcome, Session};
+use crate::commands::{GROUP_MAX, Outcome, Session, Unserved, Wait};
 use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
 
 /// What one turn reads at most: also the size of a worker's buffer.
@@ -82,6 +83,8 @@ pub(super) struct Connection {
     overflowed: bool,
     /// What was read after the end.
     discarded_bytes: usize,
+    /// When the wait of the last request is over.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// Why a connection ends.
@@ -113,6 +116,7 @@ impl Connection {
             more: false,
             overflowed: false,
             discarded_bytes: 0,
+            timer: None,
         }
     }
 
@@ -128,6 +132,14 @@ impl Connection {
             if !self.peer.mailbox.is_empty() {
                 self.deliver(cx);
                 continue;
+            }
+            if self.session.wait().is_some() {
+                match self.wait(cx) {
+                    Poll::Ready(Some(end)) => return Poll::Ready(end),
+                    Poll::Ready(None) => continue,
+                    Poll::Pending if self.hub.is_draining() => return Poll::Ready(End::Done),
+                    Poll::Pending => return Poll::Pending,
+                }
             }
             let turn = if self.more { self.again(cx) } else { self.read(cx) };
             match turn {
@@ -145,6 +157,48 @@ impl Connection {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Goes on once what the last request waits for has come, or its time is over. Meanwhile
+    /// reads on, but for no more than one read at once: only so is it seen that the peer goes.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        let timeout = self.session.wait().and_then(Wait::timeout);
+        if self.timer.is_none()
+            && let Some(timeout) = timeout
+        {
+            self.timer = Some(Box::pin(tokio::time::sleep(timeout.as_std())));
+        }
+        if let Some(timer) = &mut self.timer
+            && timer.as_mut().poll(cx).is_ready()
+            && let Some(wait) = self.session.wait()
+        {
+            wait.end(Unserved::TimedOut);
+        }
+        let now = self.hub.clock().now();
+        if let Some(mut answer) = self.hub.service().waited(&mut self.session, now) {
+            self.timer = None;
+            self.more = !self.tail.is_empty();
+            self.peer.answered(&mut self.session);
+            self.peer.active(now);
+            self.send(cx, &mut answer);
+            return Poll::Ready(None);
+        }
+        self.read_ahead(cx)
+    }
+
+    /// Reads what is not answered yet, up to a bound. Ready at the end of the stream.
+    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        let input = &mut self.scratch.borrow_mut().input;
+        while self.tail.len() < READ_BYTES_MAX {
+            let mut buffer = ReadBuf::new(input);
+            let read = Pin::new(&mut self.stream).poll_read(cx, &mut buffer);
+            let Some(len) = std::task::ready!(read.map(|read| taken(read, &buffer))) else {
+                return Poll::Ready(Some(End::Done));
+            };
+            self.peer.received(len);
+            self.tail.extend_from_slice(&input[..len]);
+        }
+        Poll::Pending
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -251,10 +305,18 @@ impl Connection {
         let trusted = self.hub.service().lets_in(&self.session);
         let trust = if trusted { Trust::Authenticated } else { Trust::Unauthenticated };
         let scanned = tools.scanner.scan(&mut self.torn, input, trust);
+        let mut answered = 0;
         if tools.scanner.is_empty() {
             self.peer.active(self.hub.clock().now());
         } else {
-            self.answer(cx, tools, input);
+            answered = self.answer(cx, tools, input);
+        }
+        if self.session.wait().is_some() {
+            // What comes behind stays unread.
+            self.torn = Torn::default();
+            self.more = false;
+            self.send(cx, &mut tools.out);
+            return tools.scanner.end_of(answered);
         }
         let Tools { scanner, out, .. } = tools;
         self.more = scanned.consumed > 0 && scanned.consumed < input.len() && !scanner.is_empty();
@@ -271,8 +333,9 @@ impl Connection {
         scanned.consumed
     }
 
-    /// Answers the requests that were scanned, until one ends the connection.
-    fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) {
+    /// Answers the requests that were scanned, until one ends the connection or has to wait.
+    /// Returns how many.
+    fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) -> usize {
         let Tools { scanner, out, answerer, pulse } = tools;
         pulse.begin_turn(answerer.begin(&self.peer, self.hub.clock()));
         let mut at = 0;
@@ -286,9 +349,13 @@ impl Connection {
                 (at..at + GROUP_MAX).map_while(|number| scanner.request(number, input)).collect();
             let (answered, outcome) = answerer.answer(&mut self.session, &*self.hub, &window, out);
             at += answered;
-            if outcome == Outcome::Close {
-                self.closing = true;
-                break;
+            match outcome {
+                Outcome::Close => {
+                    self.closing = true;
+                    break;
+                }
+                Outcome::Block => break,
+                Outcome::Reply | Outcome::Pushed | Outcome::Silent => {}
             }
             if !self.peer.mailbox.is_empty() {
                 self.take_mail(out);
@@ -300,6 +367,7 @@ impl Connection {
         answerer.end();
         pulse.end_turn();
         self.peer.answered(&mut self.session);
+        at
     }
 
     /// Writes what has come for this connection behind the replies that are there.

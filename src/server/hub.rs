@@ -381,6 +381,12 @@ impl Host for Hub {
         true
     }
 
+    fn wake(&self, id: u64) {
+        if let Some(peer) = self.peers.get(&id) {
+            peer.wake();
+        }
+    }
+
     fn log_of_script(&self, level: LogLevel, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         match level {

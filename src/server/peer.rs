@@ -123,7 +123,8 @@ impl PeerState {
 
     /// Silence is what it has asked for: it waits for what others do.
     pub(super) fn is_listener(&self) -> bool {
-        self.session.lock().subscriptions() > 0
+        let session = self.session.lock();
+        session.subscriptions() > 0 || session.wait().is_some()
     }
 
     pub(super) fn show(&self, now: Timestamp) -> Peer {

@@ -5,7 +5,13 @@ use crate::resp::Connection;
 use crate::server::{Program, Tollgate};
 
 /// What COMMAND INFO tells otherwise than Redis 7.0, on purpose.
-const DIFFERENT: [(&str, &str); 11] = [
+const DIFFERENT: [(&str, &str); 17] = [
+    ("blmove", "7.2 lets scripts give it"),
+    ("blpop", "7.2 lets scripts give it"),
+    ("brpop", "7.2 lets scripts give it"),
+    ("brpoplpush", "7.2 lets scripts give it"),
+    ("bzpopmax", "7.2 lets scripts give it"),
+    ("bzpopmin", "7.2 lets scripts give it"),
     ("command|getkeys", "7.2 takes a request of one word"),
     ("command|getkeysandflags", "7.2 takes a request of one word"),
     ("eval", "the note on its key specification is left out"),

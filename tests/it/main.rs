@@ -27,4 +27,5 @@ mod server;
 mod scripts;
 mod transactions;
 mod transcript;
+mod waiting;
 mod wire;

@@ -8,6 +8,7 @@
 //! # a comment
 //! > SET key "a\r\nb"        a request: words, quoted where needed
 //! >> "PING\r\n"             raw bytes; each reply is then one group of `<` lines
+//! until b waits             goes on once that connection is blocked
 //! ! 7.2: why                the next reply deliberately differs from Redis 7.0's
 //! < +OK                     the reply, a line for each of RESP's; a bulk is quoted
 //! < :[1..10]                any integer from 1 to 10
@@ -41,6 +42,7 @@ pub(crate) struct Section {
 
 enum Step {
     Advance(String),
+    UntilWaits(String),
     Send { line: usize, who: String, typed: String, words: Vec<Vec<u8>>, raw: bool },
     Expect { line: usize, who: String, reply: Vec<String>, differs: Option<String> },
 }
@@ -96,6 +98,10 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
             "script" => section.load(line, rest, &path),
+            "until" => {
+                let name = rest.trim_end_matches("waits").trim_end();
+                section.steps.push(Step::UntilWaits(name.to_owned()));
+            }
             "!" => differs = Some(rest.to_owned()),
             "@" => section.steps.push(Step::Advance(rest.trim_start_matches('+').into())),
             ">" | ">>" => {
@@ -201,7 +207,7 @@ impl Section {
     pub(crate) fn differences(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Expect { differs, .. } => differs.as_deref(),
-            Step::Advance(_) | Step::Send { .. } => None,
+            Step::Advance(_) | Step::UntilWaits(_) | Step::Send { .. } => None,
         })
     }
 
@@ -209,7 +215,7 @@ impl Section {
     pub(crate) fn requests(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Send { typed, .. } => Some(typed.as_str()),
-            Step::Advance(_) | Step::Expect { .. } => None,
+            Step::Advance(_) | Step::UntilWaits(_) | Step::Expect { .. } => None,
         })
     }
 
@@ -222,6 +228,7 @@ impl Section {
             match (step, player) {
                 (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
                 (Step::Advance(_), Player::Redis) => {}
+                (Step::UntilWaits(who), _) => connections.until_waits(who),
                 (Step::Send { line, who, typed, words, raw }, _) => {
                     sent = format!("{line}: {typed}");
                     connections.send(who, words, *raw);
@@ -264,6 +271,13 @@ impl Connections {
             }
             connection
         })
+    }
+
+    fn until_waits(&mut self, who: &str) {
+        let request = self.numbered(&format!("CLIENT LIST ID ID({who})"));
+        let mut observer = Connection::open(self.port);
+        let waits = (0..100_000).any(|_| observer.line(&request).contains(" flags=b "));
+        assert!(waits, "{who} never waits");
     }
 
     fn send(&mut self, who: &str, words: &[Vec<u8>], raw: bool) {

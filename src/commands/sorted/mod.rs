@@ -17,7 +17,7 @@ use std::ops::Range;
 
 pub(super) use add::SPECS as ADDING;
 pub(super) use algebra::SPECS as ALGEBRA;
-pub(super) use pop::SPECS as POPPING;
+pub(super) use pop::{SPECS as POPPING, pop_one, pop_some, read_counted};
 pub(super) use random::SPECS as RANDOM;
 pub(super) use range::SPECS as RANGES;
 pub(super) use read::SPECS as READING;

@@ -16,9 +16,7 @@ pub(in super::super) const SPECS: &[Spec] = &[
         since: "7.0.0",
         complexity: "O(k + m log n) for k keys and m members popped",
         summary: "Pop members from the first sorted set that has any.",
-        handler: keyed!(|request| PoppingFirst::read(request, 1), |view, asked, reply| {
-            zmpop(view, &asked, reply)
-        }),
+        handler: keyed!(zmpop_plan, zmpop),
         ..sorted("ZMPOP", Arity::at_least(4), Keys::Counted { count: 1, first: None }, Flags::WRITE)
     },
     Spec {
@@ -39,7 +37,7 @@ pub(in super::super) const SPECS: &[Spec] = &[
 
 /// Takes up to `count` members, the lowest where ascending and else the highest, after `answer`
 /// has been shown them by their ranks. False, and no answer, where there is no set.
-pub(super) fn pop(
+fn pop(
     view: &mut View<'_>,
     key: KeyRef<'_>,
     (from, count): (Direction, usize),
@@ -86,67 +84,80 @@ fn zpop(view: &mut View<'_>, popping: Popping<'_>, reply: &mut Reply<'_>) -> Res
 }
 
 /// What ZMPOP asks.
-pub(super) struct PoppingFirst<'a> {
-    pub(super) keys: KeyList<'a>,
-    pub(super) from: Direction,
-    pub(super) count: usize,
+struct PoppingFirst<'a> {
+    keys: KeyList<'a>,
+    from: Direction,
+    count: usize,
 }
 
-impl<'a> PoppingFirst<'a> {
-    /// From the word on that counts the keys.
-    pub(super) fn read(request: &Request<'a>, at: usize) -> Result<Self, Error> {
-        let positive = |at, name| {
-            let number =
-                parse_i64(request.word(at)).and_then(|number| usize::try_from(number).ok());
-            number
-                .filter(|number| *number > 0)
-                .ok_or_else(|| Error::text(format!("{name} should be greater than 0")))
-        };
-        let keys = positive(at, "numkeys")?;
-        let words = request.args.skip(at + 1).skip(keys);
-        let from = match words.get(0) {
-            Some(word) if word.eq_ignore_ascii_case(b"MIN") => Direction::Ascending,
-            Some(word) if word.eq_ignore_ascii_case(b"MAX") => Direction::Descending,
-            Some(_) | None => return Err(Error::Syntax),
-        };
-        let count = match (words.get(1), words.len()) {
-            (None, _) => 1,
-            (Some(word), 3) if word.eq_ignore_ascii_case(b"COUNT") => {
-                positive(at + keys + 3, "count")?
-            }
-            (Some(_), _) => return Err(Error::Syntax),
-        };
-        Ok(Self { keys: request.keys.clone(), from, count })
-    }
+fn zmpop_plan<'a>(request: &Request<'a>) -> Result<PoppingFirst<'a>, Error> {
+    let (from, count) = read_counted(request, 1)?;
+    Ok(PoppingFirst { keys: request.keys.clone(), from, count })
 }
 
-fn zmpop(
-    view: &mut View<'_>,
-    asked: &PoppingFirst<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Error> {
-    if !pop_first(view, asked, reply)? {
-        reply.null_array();
+/// `numkeys key [key ...] MIN | MAX [COUNT count]` from this place on; the keys are those of the
+/// request.
+pub(in super::super) fn read_counted(
+    request: &Request<'_>,
+    at: usize,
+) -> Result<(Direction, usize), Error> {
+    let positive = |at, name| {
+        let number = parse_i64(request.word(at)).and_then(|number| usize::try_from(number).ok());
+        number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| Error::text(format!("{name} should be greater than 0")))
+    };
+    let keys = positive(at, "numkeys")?;
+    let words = request.args.skip(at + 1).skip(keys);
+    let from = match words.get(0) {
+        Some(word) if word.eq_ignore_ascii_case(b"MIN") => Direction::Ascending,
+        Some(word) if word.eq_ignore_ascii_case(b"MAX") => Direction::Descending,
+        Some(_) | None => return Err(Error::Syntax),
+    };
+    let count = match (words.get(1), words.len()) {
+        (None, _) => 1,
+        (Some(word), 3) if word.eq_ignore_ascii_case(b"COUNT") => positive(at + keys + 3, "count")?,
+        (Some(_), _) => return Err(Error::Syntax),
+    };
+    Ok((from, count))
+}
+
+fn zmpop(view: &mut View<'_>, asked: PoppingFirst<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
+    for key in asked.keys {
+        if pop_some(view, key, (asked.from, asked.count), reply)? {
+            return Ok(());
+        }
     }
+    reply.null_array();
     Ok(())
 }
 
-/// Pops from the first of the keys that holds a sorted set: the key, and its members in pairs.
-/// False, and no answer, where none does.
-pub(super) fn pop_first(
+/// Pops members and answers the key, and them in pairs. False, and no answer, where there is no
+/// set.
+pub(in super::super) fn pop_some(
     view: &mut View<'_>,
-    asked: &PoppingFirst<'_>,
+    key: KeyRef<'_>,
+    (from, count): (Direction, usize),
     reply: &mut Reply<'_>,
 ) -> Result<bool, Error> {
-    for key in &asked.keys {
-        let popped = pop(view, *key, (asked.from, asked.count), |set, ranks| {
-            reply.array(2);
-            reply.bulk(key.bytes());
-            show(set, ranks, asked.from, Shape::Pairs, reply);
-        })?;
-        if popped {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    pop(view, key, (from, count), |set, ranks| {
+        reply.array(2);
+        reply.bulk(key.bytes());
+        show(set, ranks, from, Shape::Pairs, reply);
+    })
+}
+
+/// Pops a member and answers the key, it, and its score. False, and no answer, where there is no
+/// set.
+pub(in super::super) fn pop_one(
+    view: &mut View<'_>,
+    key: KeyRef<'_>,
+    from: Direction,
+    reply: &mut Reply<'_>,
+) -> Result<bool, Error> {
+    pop(view, key, (from, 1), |set, ranks| {
+        reply.array(3);
+        reply.bulk(key.bytes());
+        set.visit(ranks, from, |member, score| Shape::Flat.member(member, score, reply));
+    })
 }

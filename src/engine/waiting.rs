@@ -1,0 +1,256 @@
+//! Who waits for a key to hold something, and how a change serves it.
+//!
+//! A key that changes while somebody waits for it is remembered until the transaction has done
+//! all that it does. Then, with the shards still locked, those who wait for it are served, the
+//! oldest first, as long as there is anything under the key; what they take is gone before
+//! anybody else looks. Serving changes keys, too, which may serve others.
+//!
+//! One that would also need a key of a shard that is not locked holds up those behind it; it is
+//! served by a transaction over both keys right after this one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use super::key::KeyRef;
+use super::tracked::News;
+use super::view::View;
+use super::{Busy, Engine, Patience, Scope};
+use crate::time::Timestamp;
+
+/// A key and its database.
+type Place = (u8, Box<[u8]>);
+
+/// What waits, of one connection.
+pub(crate) trait Waiter: fmt::Debug + Send + Sync {
+    /// Takes what it waits for from the key, if it is there.
+    fn serve(&self, view: &mut View<'_>, key: KeyRef<'_>) -> Served;
+}
+
+/// What became of who waits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Served {
+    /// It waits no longer.
+    Done,
+    /// What is there is not what it waits for.
+    Waits,
+    /// There is something, but it needs this key as well.
+    Needs(Box<[u8]>),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    connection: u64,
+    waiter: Arc<dyn Waiter>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    /// Oldest first.
+    waiting: BTreeMap<Place, VecDeque<Waiting>>,
+    /// Keys that may hold something for one of them.
+    stirred: VecDeque<Place>,
+}
+
+impl Waiters {
+    pub(super) fn is_active(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(super) fn is_stirred(&self) -> bool {
+        !self.stirred.is_empty()
+    }
+
+    /// The key has changed.
+    pub(super) fn changed(&mut self, db: usize, key: &[u8]) {
+        let place = (db as u8, key.into());
+        if self.waiting.contains_key(&place) && !self.stirred.contains(&place) {
+            self.stirred.push_back(place);
+        }
+    }
+
+    /// Every key of the database that `touched` says so of has changed.
+    pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(&[u8]) -> bool) {
+        let of_db = self.waiting.keys().filter(|(in_db, _)| usize::from(*in_db) == db);
+        self.stirred.extend(of_db.filter(|(_, key)| touched(key)).cloned());
+    }
+
+    fn add(&mut self, db: usize, key: &[u8], waiting: Waiting) {
+        let queue = self.waiting.entry((db as u8, key.into())).or_default();
+        if queue.iter().all(|other| other.connection != waiting.connection) {
+            queue.push_back(waiting);
+        }
+    }
+
+    fn remove(&mut self, db: usize, key: &[u8], connection: u64) {
+        let place = (db as u8, Box::from(key));
+        if let Some(queue) = self.waiting.get_mut(&place) {
+            queue.retain(|waiting| waiting.connection != connection);
+            if queue.is_empty() {
+                self.waiting.remove(&place);
+            }
+        }
+    }
+
+    fn at(&self, place: &Place, number: usize) -> Option<(u64, Arc<dyn Waiter>)> {
+        let waiting = self.waiting.get(place)?.get(number)?;
+        Some((waiting.connection, Arc::clone(&waiting.waiter)))
+    }
+}
+
+impl View<'_> {
+    /// From here on the connection waits for the key; once, however often it asks.
+    pub(crate) fn wait(&mut self, key: KeyRef<'_>, connection: u64, waiter: Arc<dyn Waiter>) {
+        let (db, followers) = (self.db, &mut self.shard(key).followers);
+        followers.wait(|waiters| waiters.add(db, key.bytes(), Waiting { connection, waiter }));
+    }
+
+    pub(crate) fn wait_no_longer(&mut self, key: KeyRef<'_>, connection: u64) {
+        let (db, followers) = (self.db, &mut self.shard(key).followers);
+        followers.wait(|waiters| waiters.remove(db, key.bytes(), connection));
+    }
+
+    /// Serves those who wait for keys that have changed. Returns whom, and who needs more.
+    #[cold]
+    pub(super) fn serve(&mut self) -> Vec<News> {
+        let (mut news, home) = (Vec::new(), self.db);
+        while let Some(place) = self.next_stirred() {
+            self.db = usize::from(place.0);
+            self.serve_at(&place, &mut news);
+        }
+        self.db = home;
+        news
+    }
+
+    fn next_stirred(&mut self) -> Option<Place> {
+        let mut shards = self.guards.iter_mut();
+        shards.find_map(|(_, shard)| shard.followers.wait(|waiters| waiters.stirred.pop_front()))
+    }
+
+    fn serve_at(&mut self, place: &Place, news: &mut Vec<News>) {
+        let key = self.engine.key(&place.1);
+        let mut number = 0;
+        while self.look(key).is_some() {
+            let waiting = self.shard(key).followers.wait(|waiters| waiters.at(place, number));
+            let Some((connection, waiter)) = waiting else { return };
+            match waiter.serve(self, key) {
+                Served::Done => {
+                    self.wait_no_longer(key, connection);
+                    news.push(News::Served(connection));
+                }
+                Served::Waits => number += 1,
+                Served::Needs(other) => {
+                    news.push(News::Stalled { db: place.0, keys: [place.1.clone(), other] });
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Serves one who needed another key as well.
+    pub(crate) fn serve_stalled(
+        &self,
+        db: u8,
+        [key, other]: &[Box<[u8]>; 2],
+        now: Timestamp,
+        patience: Patience,
+    ) -> Result<(), Busy> {
+        let keys = [self.key(key), self.key(other)];
+        let (scope, db) = (Scope::Keys(&keys), usize::from(db));
+        let serve = |view: &mut View<'_>| {
+            view.shard(keys[0]).followers.wait(|waiters| waiters.changed(db, key));
+        };
+        match patience {
+            Patience::None => self.attempt(scope, db, now, serve),
+            Patience::UntilBusy => self.try_transact(scope, db, now, serve),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Value;
+
+    const NOW: Timestamp = Timestamp::from_micros(1);
+
+    /// Takes the whole key, or wants another one, too.
+    #[derive(Debug)]
+    struct Taker(Option<&'static [u8]>);
+
+    impl Waiter for Taker {
+        fn serve(&self, view: &mut View<'_>, key: KeyRef<'_>) -> Served {
+            if let Some(other) = self.0
+                && !view.holds(view.engine.key(other))
+            {
+                return Served::Needs(other.into());
+            }
+            view.remove(key);
+            Served::Done
+        }
+    }
+
+    fn wait(engine: &Engine, name: &[u8], connection: u64, taker: Taker) {
+        let key = engine.key(name);
+        engine.transact(Scope::Keys(&[key]), 0, NOW, |view| {
+            view.wait(key, connection, Arc::new(taker));
+        });
+    }
+
+    fn put(engine: &Engine, name: &[u8]) {
+        let key = engine.key(name);
+        engine.transact(Scope::Keys(&[key]), 0, NOW, |view| {
+            view.insert(key, Value::string(b"v"), Timestamp::MAX);
+            assert!(view.look(key).is_some(), "nobody is served before the end");
+        });
+    }
+
+    fn is_there(engine: &Engine, name: &[u8]) -> bool {
+        let key = engine.key(name);
+        engine.transact(Scope::Keys(&[key]), 0, NOW, |view| view.look(key).is_some())
+    }
+
+    #[test]
+    fn change_serves_the_oldest_and_then_the_next() {
+        let engine = Engine::new(4, 7);
+        wait(&engine, b"k", 5, Taker(None));
+        wait(&engine, b"k", 3, Taker(None));
+        for expected in [5, 3] {
+            put(&engine, b"k");
+            assert_eq!(engine.take_news(), [News::Served(expected)]);
+            assert!(!is_there(&engine, b"k"));
+        }
+        put(&engine, b"k");
+        assert!(is_there(&engine, b"k") && !engine.has_news());
+    }
+
+    #[test]
+    fn who_waits_no_longer_is_not_served() {
+        let engine = Engine::new(4, 7);
+        wait(&engine, b"k", 5, Taker(None));
+        let key = engine.key(b"k");
+        engine.transact(Scope::Keys(&[key]), 0, NOW, |view| view.wait_no_longer(key, 5));
+        put(&engine, b"k");
+        assert!(is_there(&engine, b"k") && !engine.has_news());
+    }
+
+    #[test]
+    fn key_of_another_shard_is_waited_for_and_nobody_overtakes() {
+        let engine = Engine::new(4, 7);
+        let names: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+        let shard = |name| engine.shard_of(engine.key(name));
+        let other = names.into_iter().find(|name| shard(name) != shard(b"k")).expect("four");
+        wait(&engine, b"k", 5, Taker(Some(other)));
+        wait(&engine, b"k", 3, Taker(None));
+        put(&engine, b"k");
+        let stalled = News::Stalled { db: 0, keys: [Box::from(&b"k"[..]), other.into()] };
+        assert_eq!(engine.take_news(), [stalled]);
+        assert!(is_there(&engine, b"k"));
+        let keys = [Box::from(&b"k"[..]), other.into()];
+        engine.serve_stalled(0, &keys, NOW, Patience::None).expect("nobody holds a shard");
+        assert_eq!(engine.take_news(), [News::Served(5)]);
+        assert!(!is_there(&engine, b"k"));
+    }
+}
