@@ -20,16 +20,13 @@ use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
-use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
+use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
 use crate::lua::{Interpreter, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
 /// After so many requests of one batch the clock is read again.
 const CLOCK_EVERY: u32 = 256;
-
-/// What the scripts of one worker may take in memory.
-const SCRIPT_BYTES_MAX: usize = 256 << 20;
 
 /// A request with more words than this is timed by itself.
 pub(super) const WORDS_QUICK_MAX: usize = 1_000;
@@ -46,6 +43,8 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) now: Timestamp,
     /// Of the engine, where its shards are locked already and must not be locked again.
     pub(super) stats: Option<Stats>,
+    /// Set by a handler after which the engine may have to tell of other changes than before.
+    pub(super) settles: bool,
 }
 
 impl Call<'_, '_> {
@@ -187,10 +186,11 @@ impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
         let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
+        let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
-            memory_max: SCRIPT_BYTES_MAX,
-            bare_codes: true,
+            memory_max: options.worker_bytes_max.as_usize(),
+            bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
         Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }
@@ -246,7 +246,7 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
-        self.service.hand_out(host, self.now);
+        self.service.hand_out(host, self.now, Patience::UntilBusy);
         if session.caching
             && !session.transaction.is_open()
             && !self.is_of_client(session.last_command)

@@ -75,7 +75,6 @@ mod throttle;
 mod transaction;
 mod waiting;
 mod tracking;
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever runs scripts asks for them"))]
 mod twins;
 
 pub(crate) use call::Worker;

@@ -251,7 +251,7 @@ impl Service {
     fn unwait(&self, wait: Arc<Wait>, now: Timestamp) {
         for key in &wait.keys {
             let key = self.engine().key(key);
-            let done = self.engine().try_transact(Scope::Keys(&[key]), wait.db, now, |view| {
+            let done = self.engine().attempt(Scope::Keys(&[key]), wait.db, now, |view| {
                 view.wait_no_longer(key, wait.connection);
             });
             if done.is_err() {

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use super::Engine;
 use super::key::KeyRef;
 use super::tracked::News;
 use super::view::View;
+use super::{Busy, Engine, Patience, Scope};
 use crate::time::Timestamp;
 
 /// A key and its database.
@@ -150,19 +150,29 @@ impl View<'_> {
 
 impl Engine {
     /// Serves one who needed another key as well.
-    pub(crate) fn serve_stalled(&self, db: u8, [key, other]: [Box<[u8]>; 2], now: Timestamp) {
-        let keys = [self.key(&key), self.key(&other)];
-        let db = usize::from(db);
-        self.transact(super::Scope::Keys(&keys), db, now, |view| {
-            view.shard(keys[0]).followers.wait(|waiters| waiters.changed(db, &key));
-        });
+    pub(crate) fn serve_stalled(
+        &self,
+        db: u8,
+        [key, other]: &[Box<[u8]>; 2],
+        now: Timestamp,
+        patience: Patience,
+    ) -> Result<(), Busy> {
+        let keys = [self.key(key), self.key(other)];
+        let (scope, db) = (Scope::Keys(&keys), usize::from(db));
+        let serve = |view: &mut View<'_>| {
+            view.shard(keys[0]).followers.wait(|waiters| waiters.changed(db, key));
+        };
+        match patience {
+            Patience::None => self.attempt(scope, db, now, serve),
+            Patience::UntilBusy => self.try_transact(scope, db, now, serve),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Scope, Value};
+    use crate::engine::Value;
 
     const NOW: Timestamp = Timestamp::from_micros(1);
 
@@ -238,7 +248,8 @@ mod tests {
         let stalled = News::Stalled { db: 0, keys: [Box::from(&b"k"[..]), other.clone()] };
         assert_eq!(engine.take_news(), [stalled]);
         assert!(is_there(&engine, b"k"));
-        engine.serve_stalled(0, [Box::from(&b"k"[..]), other], NOW);
+        let keys = [Box::from(&b"k"[..]), other];
+        engine.serve_stalled(0, &keys, NOW, Patience::None).expect("nobody holds a shard");
         assert_eq!(engine.take_news(), [News::Served(5)]);
         assert!(!is_there(&engine, b"k"));
     }
