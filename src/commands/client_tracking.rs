@@ -192,7 +192,9 @@ pub(super) fn tracking_info(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> A
     reply.map(3);
     reply.bulk("flags");
     reply.set(flags.len());
-    flags.iter().for_each(|flag| reply.bulk(flag));
+    for flag in flags {
+        reply.bulk(flag);
+    }
     reply.bulk("redirect");
     reply.integer(redirected_to(tracker));
     reply.bulk("prefixes");

@@ -199,9 +199,10 @@ impl Tracking {
             let all = beginning_with(prefix, changed, |_| true);
             for reader in readers {
                 let Some(tracker) = self.tracker(*reader) else { continue };
-                let keys = match tracker.noloop {
-                    true => beginning_with(prefix, changed, |by| by != *reader),
-                    false => all.clone(),
+                let keys = if tracker.noloop {
+                    beginning_with(prefix, changed, |by| by != *reader)
+                } else {
+                    all.clone()
                 };
                 if keys.is_some() {
                     tracker.tell(host, *reader, keys);

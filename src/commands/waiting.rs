@@ -264,7 +264,9 @@ impl Service {
     /// Takes away what had to be left.
     pub(super) fn unwait_rest(&self, now: Timestamp) {
         let rest = std::mem::take(&mut *self.unwaited().lock());
-        rest.into_iter().for_each(|wait| self.unwait(wait, now));
+        for wait in rest {
+            self.unwait(wait, now);
+        }
     }
 }
 

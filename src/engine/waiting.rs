@@ -178,14 +178,14 @@ mod tests {
 
     /// Takes the whole key, or wants another one, too.
     #[derive(Debug)]
-    struct Taker(Option<&'static [u8]>);
+    struct Taker(Option<Box<[u8]>>);
 
     impl Waiter for Taker {
         fn serve(&self, view: &mut View<'_>, key: KeyRef<'_>) -> Served {
-            if let Some(other) = self.0
-                && !view.holds(view.engine.key(other))
+            if let Some(other) = &self.0
+                && !view.holds(view.key(other))
             {
-                return Served::Needs(other.into());
+                return Served::Needs(other.clone());
             }
             view.remove(key);
             Served::Done
@@ -239,16 +239,16 @@ mod tests {
     #[test]
     fn key_of_another_shard_is_waited_for_and_nobody_overtakes() {
         let engine = Engine::new(4, 7);
-        let names: [&[u8]; 6] = [b"one", b"two", b"three", b"four", b"five", b"six"];
-        let shard = |name| engine.shard_of(engine.key(name));
-        let other = names.into_iter().find(|name| shard(name) != shard(b"k")).expect("one of them");
-        wait(&engine, b"k", 5, Taker(Some(other)));
+        let shard = |name: &[u8]| engine.shard_of(engine.key(name));
+        let mut names = (0..1_000).map(|number| number.to_string().into_bytes());
+        let other: Box<[u8]> = names.find(|name| shard(name) != shard(b"k")).expect("one").into();
+        wait(&engine, b"k", 5, Taker(Some(other.clone())));
         wait(&engine, b"k", 3, Taker(None));
         put(&engine, b"k");
-        let stalled = News::Stalled { db: 0, keys: [Box::from(&b"k"[..]), other.into()] };
+        let stalled = News::Stalled { db: 0, keys: [Box::from(&b"k"[..]), other.clone()] };
         assert_eq!(engine.take_news(), [stalled]);
         assert!(is_there(&engine, b"k"));
-        let keys = [Box::from(&b"k"[..]), other.into()];
+        let keys = [Box::from(&b"k"[..]), other];
         engine.serve_stalled(0, &keys, NOW, Patience::None).expect("nobody holds a shard");
         assert_eq!(engine.take_news(), [News::Served(5)]);
         assert!(!is_there(&engine, b"k"));
