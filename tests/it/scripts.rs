@@ -4,6 +4,9 @@ use crate::http::metrics;
 use crate::resp::{Connection, encode};
 use crate::server::Tollgate;
 
+/// Looks at the page of metrics, each of which takes about a millisecond.
+const LOOKS_MAX: usize = 20_000;
+
 /// A script that counts a key it has declared, and every thousandth time one it has not.
 const STRAYING: &[u8] = b"
     local count = redis.call('INCR', KEYS[1])
@@ -13,7 +16,8 @@ const STRAYING: &[u8] = b"
 /// Waits until as many scripts run, or are long, as the page of metrics tells.
 fn await_scripts(tollgate: &Tollgate, state: &str, count: f64) {
     let series = format!("tollgate_scripts_running{{state=\"{state}\"}}");
-    while (metrics(tollgate).value(&series) - count).abs() > f64::EPSILON {}
+    let is_so = |_| (metrics(tollgate).value(&series) - count).abs() < f64::EPSILON;
+    assert!((0..LOOKS_MAX).any(is_so), "{series} is not {count}");
 }
 
 /// Lets these connections run an endless script each, and time pass until others are told so.
