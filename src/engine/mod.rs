@@ -261,6 +261,17 @@ impl Engine {
         }
         let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.are_any()) {
+            self.tell_followers(&mut view);
+        }
+        let held = view.guards.iter().map(|(_, shard)| shard.held());
+        self.account(before, held.fold(Held::default(), Held::plus));
+        result
+    }
+
+    /// Serves who waits for what has changed, and posts what others must be told.
+    #[cold]
+    fn tell_followers(&self, view: &mut View<'_>) {
         if view.guards.iter().any(|(_, shard)| shard.followers.is_stirred()) {
             let served = view.serve();
             self.post_more(served);
@@ -269,9 +280,6 @@ impl Engine {
             let by = view.by;
             self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
         }
-        let held = view.guards.iter().map(|(_, shard)| shard.held());
-        self.account(before, held.fold(Held::default(), Held::plus));
-        result
     }
 
     fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {
