@@ -27,9 +27,6 @@ use crate::time::{Clock, Timestamp};
 /// After so many requests of one batch the clock is read again.
 const CLOCK_EVERY: u32 = 256;
 
-/// What the scripts of one worker may take in memory.
-const SCRIPT_BYTES_MAX: usize = 256 << 20;
-
 /// A request with more words than this is timed by itself.
 pub(super) const WORDS_QUICK_MAX: usize = 1_000;
 
@@ -186,10 +183,11 @@ impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
         let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
+        let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
-            memory_max: SCRIPT_BYTES_MAX,
-            bare_codes: true,
+            memory_max: options.memory_max.as_usize(),
+            bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
         Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }

@@ -30,6 +30,10 @@ pub(super) struct Rights {
     pub(super) grows: bool,
 }
 
+impl Rights {
+    pub(super) const EVERYTHING: Self = Self { writes: true, grows: true };
+}
+
 /// A running script's way to the commands.
 pub(super) struct Caller<'c, 'w, 'e> {
     runner: &'c mut Runner<'w>,

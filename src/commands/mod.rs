@@ -41,6 +41,7 @@ mod limits;
 mod list_ends;
 mod lists;
 mod memory;
+mod native;
 mod noted_parameters;
 mod object;
 mod options;
@@ -73,7 +74,6 @@ mod throttle;
 mod transaction;
 mod waiting;
 mod tracking;
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever runs scripts asks for them"))]
 mod twins;
 
 pub(crate) use call::Worker;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::twins::{Tally, TwinCounts};
 use crate::engine::Long;
 use crate::protocol::{Args, Error, OwnedArgs};
 use crate::time::{Duration, Timestamp};
@@ -50,6 +51,7 @@ pub(super) struct Slot {
     declared: AtomicU64,
     all: AtomicU64,
     again: AtomicU64,
+    twins: Tally,
 }
 
 /// How many scripts run, and how they have run.
@@ -105,6 +107,11 @@ impl Slot {
     pub(super) fn count_all(&self, again: bool) {
         self.all.fetch_add(1, Ordering::Relaxed);
         self.again.fetch_add(again.into(), Ordering::Relaxed);
+    }
+
+    /// Of the scripts that ran by their native twins.
+    pub(super) fn twins(&self) -> &Tally {
+        &self.twins
     }
 
     /// Set when the script is to end; its interpreter polls it.
@@ -185,6 +192,12 @@ impl Slots {
                 again: sum.again + slot.again.load(Ordering::Relaxed),
             }
         })
+    }
+
+    pub(super) fn twin_counts(&self) -> Vec<TwinCounts> {
+        let mut sums = TwinCounts::none();
+        self.0.lock().iter().for_each(|slot| slot.twins.add_to(&mut sums));
+        sums
     }
 
     /// What others are told while a script is long.

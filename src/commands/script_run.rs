@@ -9,6 +9,7 @@
 
 use super::call::{Answer, Ground};
 use super::caller::{Caller, Reach, Rights};
+use super::native::Native;
 use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::running::Kind;
@@ -38,8 +39,8 @@ pub(super) enum Access {
 /// The words of a request that a script is given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'p> {
-    keys: Args<'p>,
-    args: Args<'p>,
+    pub(super) keys: Args<'p>,
+    pub(super) args: Args<'p>,
 }
 
 impl<'p> Words<'p> {
@@ -68,7 +69,7 @@ pub(super) struct Job<'p> {
 impl Job<'_> {
     /// What the script may do, or why it may not run at all. `is_full`: the memory bound is
     /// reached, and nothing can be evicted.
-    fn rights(&self, is_full: bool) -> Result<Rights, Error> {
+    pub(super) fn rights(&self, is_full: bool) -> Result<Rights, Error> {
         let flags = match self.program {
             Program::Script(script) => script.flags(),
             Program::Function(found) => Some(found.function().flags),
@@ -115,6 +116,13 @@ pub(super) fn run(
 ) -> Answer {
     let worker = runner.worker;
     let rights = job.rights(worker.lacks_room(Flags::DENYOOM))?;
+    let ground = match Native::of(worker, runner.session, (job, request)) {
+        None => ground,
+        Some(native) => match native.answer(runner, ground, reply)? {
+            None => return Ok(Outcome::Reply),
+            Some(ground) => ground,
+        },
+    };
     let kind = match job.program {
         Program::Script(_) => Kind::Eval,
         Program::Function(found) => Kind::function(&found.function().name, request),

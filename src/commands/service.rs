@@ -20,6 +20,7 @@ use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
+use super::twins::TwinCounts;
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
@@ -52,6 +53,9 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
         let waits = DashMap::with_hasher(engine.hasher().clone());
+        let scripts = &runtime.scripts;
+        let unknown_flags =
+            if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
@@ -63,7 +67,7 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
-            scripts: Scripts::new(UnknownFlags::Accept),
+            scripts: Scripts::new(unknown_flags),
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
             unwatched: Mutex::default(),
@@ -171,6 +175,11 @@ impl Service {
 
     pub(crate) fn script_runs(&self) -> ScriptRuns {
         self.scripts_running.counts()
+    }
+
+    /// What every native twin has counted.
+    pub(crate) fn twin_counts(&self) -> Vec<TwinCounts> {
+        self.scripts_running.twin_counts()
     }
 
     /// Some times a second: finds the scripts that others should not wait for.

@@ -159,6 +159,18 @@ const METRICS: &[Metric] = &[
         |from, to| to.sample(&[], from.service.script_runs().again),
     ),
     counter(
+        "tollgate_script_twins_total",
+        Unit::None,
+        "Known scripts that ran without Lua, or whose native twin declined.",
+        |from, to| {
+            for twin in from.service.twin_counts() {
+                let name = ("script", twin.name);
+                to.sample(&[name, ("outcome", "answered")], twin.answered);
+                to.sample(&[name, ("outcome", "declined")], twin.declined);
+            }
+        },
+    ),
+    counter(
         "tollgate_keyspace_hits_total",
         Unit::None,
         "Keys looked for and found.",
