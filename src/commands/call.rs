@@ -19,7 +19,7 @@ use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
-use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
+use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
 use crate::lua::{Interpreter, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
@@ -42,6 +42,8 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) now: Timestamp,
     /// Of the engine, where its shards are locked already and must not be locked again.
     pub(super) stats: Option<Stats>,
+    /// Set by a handler after which the engine may have to tell of other changes than before.
+    pub(super) settles: bool,
 }
 
 impl Call<'_, '_> {
@@ -186,7 +188,7 @@ impl Worker {
         let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
-            memory_max: options.memory_max.as_usize(),
+            memory_max: options.worker_bytes_max.as_usize(),
             bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
@@ -243,7 +245,7 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
-        self.service.hand_out(host, self.now);
+        self.service.hand_out(host, self.now, Patience::UntilBusy);
         if session.caching
             && !session.transaction.is_open()
             && !self.is_of_client(session.last_command)

@@ -40,12 +40,15 @@ pub(super) const SPECS: &[Spec] = &[Spec {
         Sub::plain("REPLY", Arity::exactly(3), "Send replies, or none (ON|OFF|SKIP).", replies),
         Sub::plain("SETINFO", Arity::exactly(4), "Tell the library (LIB-NAME|LIB-VER).", set_info),
         Sub::plain("SETNAME", Arity::exactly(3), "Name this connection.", set_name),
-        Sub::plain(
-            "TRACKING",
-            Arity::at_least(3),
-            "Track keys that are read (ON|OFF).",
-            client_tracking::tracking,
-        ),
+        Sub {
+            keys: Keys::All,
+            ..Sub::plain(
+                "TRACKING",
+                Arity::at_least(3),
+                "Track keys that are read (ON|OFF).",
+                client_tracking::tracking,
+            )
+        },
         Sub::plain(
             "TRACKINGINFO",
             Arity::exactly(2),

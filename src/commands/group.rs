@@ -16,7 +16,7 @@ use super::native::Native;
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, Handler, Keyed, Keys};
 use super::twins::Declined;
-use crate::engine::{KeyRef, Scope};
+use crate::engine::{KeyRef, Patience, Scope};
 use crate::protocol::{Args, Error, Reply};
 
 /// Requests of one group.
@@ -71,7 +71,7 @@ impl Worker {
         if answered.is_empty() {
             return (1, self.call(session, host, requests[0], out));
         }
-        self.service.hand_out(host, self.now);
+        self.service.hand_out(host, self.now, Patience::UntilBusy);
         let count = answered.len();
         for (number, error) in answered {
             session.last_command = number;

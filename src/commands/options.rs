@@ -66,7 +66,7 @@ pub(crate) struct ScriptOptions {
     /// A script that runs for this long makes others be answered BUSY; zero for never.
     pub(crate) busy_after: Duration,
     /// Bytes that the scripts of one worker may take while they run.
-    pub(crate) memory_max: BytesMax,
+    pub(crate) worker_bytes_max: BytesMax,
     /// Known limiter scripts are done without Lua.
     pub(crate) native_twins: bool,
     /// `redis.error_reply` with a code alone sends it alone, as before Redis 7.

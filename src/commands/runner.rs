@@ -47,7 +47,12 @@ impl<'w> Runner<'w> {
                     }
                 };
                 let (service, session, host) = (&*worker.service, &mut *self.session, self.host);
-                answer(&mut Call { service, session, host, args, now, stats }, reply)
+                let mut call = Call { service, session, host, args, now, stats, settles: false };
+                let result = answer(&mut call, reply);
+                if call.settles {
+                    service.settle(ground);
+                }
+                result
             }
             Handler::Keyed(answer) => {
                 let request = worker.request(self.session, entry, args)?;

@@ -52,6 +52,7 @@ pub(super) struct Slot {
     all: AtomicU64,
     again: AtomicU64,
     twins: Tally,
+    lua_bytes: AtomicU64,
 }
 
 /// How many scripts run, and how they have run.
@@ -66,6 +67,8 @@ pub(crate) struct ScriptRuns {
     pub(crate) all: u64,
     /// Of these, after they had been taken back for a key that they had not declared.
     pub(crate) again: u64,
+    /// What Lua holds.
+    pub(crate) lua_bytes: u64,
 }
 
 impl Slot {
@@ -94,6 +97,10 @@ impl Slot {
         if let Some(run) = &mut *self.run.lock() {
             run.has_written = false;
         }
+    }
+
+    pub(super) fn note_lua_bytes(&self, bytes: usize) {
+        self.lua_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
     pub(super) fn is_killed(&self) -> bool {
@@ -190,6 +197,7 @@ impl Slots {
                 declared: sum.declared + slot.declared.load(Ordering::Relaxed),
                 all: sum.all + slot.all.load(Ordering::Relaxed),
                 again: sum.again + slot.again.load(Ordering::Relaxed),
+                lua_bytes: sum.lua_bytes + slot.lua_bytes.load(Ordering::Relaxed),
             }
         })
     }

@@ -204,12 +204,14 @@ fn run_in(
     let mut caller = Caller::new(runner, view, reach, rights);
     let call: &mut dyn Call = &mut caller;
     let mut interpreter = worker.interpreter();
-    match job.program {
+    let result = match job.program {
         Program::Script(script) => {
             interpreter.run((service.scripts(), script), invocation, call, reply)
         }
         Program::Function(found) => {
             interpreter.call_function((service.libraries(), found), invocation, call, reply)
         }
-    }
+    };
+    worker.slot().note_lua_bytes(interpreter.used_bytes());
+    result
 }

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
+use super::call::Ground;
 use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
@@ -22,7 +24,7 @@ use super::tracking::Tracking;
 use super::transaction::{self, Watch};
 use super::twins::TwinCounts;
 use super::waiting::Wait;
-use crate::engine::{Engine, KeyHasher, Stats};
+use crate::engine::{Engine, KeyHasher, Patience, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
@@ -40,6 +42,8 @@ pub(crate) struct Service {
     scripts: Scripts,
     libraries: Libraries,
     scripts_running: Slots,
+    /// The engine has not been told yet whether to tell of every change.
+    unsettled: AtomicBool,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
     channels: Channels,
@@ -52,10 +56,10 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
-        let waits = DashMap::with_hasher(engine.hasher().clone());
         let scripts = &runtime.scripts;
         let unknown_flags =
             if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
+        let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
             engine,
@@ -70,6 +74,7 @@ impl Service {
             scripts: Scripts::new(unknown_flags),
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
+            unsettled: AtomicBool::default(),
             unwatched: Mutex::default(),
             channels,
             tracking,
@@ -96,10 +101,10 @@ impl Service {
 
     /// Tells others what has happened in the keyspace, if anything.
     #[inline]
-    pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp) {
+    pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp, patience: Patience) {
         // Serving one who waits may be news for others.
         while self.engine.has_news() {
-            self.tracking.hand_out(&self.engine, host, now);
+            self.tracking.hand_out(&self.engine, host, (now, patience));
         }
     }
 
@@ -112,7 +117,28 @@ impl Service {
             self.channels.leave(session.id);
         }
         if session.tracking.is_some() {
-            self.tracking.end(&self.engine, session.id);
+            self.tracking.end(session.id);
+            self.unsettled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the engine tell of every change, or no longer.
+    pub(super) fn settle(&self, ground: Ground<'_, '_>) {
+        let broadcasts = || self.tracking.broadcasts();
+        match ground {
+            Ground::Lock(engine) => {
+                if engine.broadcast(broadcasts, Patience::UntilBusy).is_err() {
+                    self.unsettled.store(true, Ordering::Relaxed);
+                }
+            }
+            Ground::Within(view) => view.broadcast(broadcasts()),
+        }
+    }
+
+    fn settle_rest(&self) {
+        if self.unsettled.swap(false, Ordering::Relaxed) {
+            let done = self.engine.broadcast(|| self.tracking.broadcasts(), Patience::None);
+            self.unsettled.fetch_or(done.is_err(), Ordering::Relaxed);
         }
     }
 
@@ -203,6 +229,8 @@ impl Service {
     pub(crate) fn upkeep(&self, now: Timestamp) {
         transaction::forget_rest(self, now);
         self.unwait_rest(now);
+        self.settle_rest();
+        self.tracking.serve_stalled(&self.engine, now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

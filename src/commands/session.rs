@@ -142,9 +142,9 @@ impl Session {
         let library_version = std::mem::take(&mut self.library_version);
         let unsubscribed = true;
         *self = Self {
-            unsubscribed,
             library_name,
             library_version,
+            unsubscribed,
             ..Self::new(self.id, authenticated)
         };
     }

@@ -242,12 +242,12 @@ fn forget_watched(service: &Service, session: &mut Session, now: Timestamp) {
     forget(service, std::mem::take(&mut session.transaction.watched), now);
 }
 
-/// Ends the watching of these keys; where a shard is held for long, as soon as it can be.
+/// Ends the watching of these keys; where a shard is held, within a second.
 fn forget(service: &Service, watched: Vec<Watch>, now: Timestamp) {
     for watch in watched {
         let key = service.engine().key(&watch.key);
         let scope = Scope::Keys(std::slice::from_ref(&key));
-        let done = service.engine().try_transact(scope, watch.db, now, |view| view.unwatch(key));
+        let done = service.engine().attempt(scope, watch.db, now, |view| view.unwatch(key));
         if done.is_err() {
             service.unwatched().lock().push(watch);
         }

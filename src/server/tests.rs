@@ -25,7 +25,7 @@ pub(crate) fn hub(password: &str, protected: bool) -> Hub {
         dragonfly_rounding: false,
         scripts: ScriptOptions {
             busy_after: Duration::from_secs(5),
-            memory_max: "16mb".parse().expect("a size"),
+            worker_bytes_max: "16mb".parse().expect("a size"),
             native_twins: true,
             bare_error_codes: true,
             accept_unknown_flags: true,

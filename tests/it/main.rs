@@ -24,6 +24,7 @@ mod redis;
 mod redis_rs;
 mod resp;
 mod server;
+mod scripts;
 mod transactions;
 mod transcript;
 mod waiting;

@@ -42,7 +42,7 @@ fn initial() -> Initial {
         dragonfly_rounding: false,
         scripts: ScriptOptions {
             busy_after: Duration::from_secs(5),
-            memory_max: "64mb".parse().expect("a size"),
+            worker_bytes_max: "64mb".parse().expect("a size"),
             native_twins: true,
             bare_error_codes: true,
             accept_unknown_flags: true,
