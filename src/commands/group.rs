@@ -12,8 +12,10 @@ use smallvec::SmallVec;
 
 use super::call::{Ground, Request, WORDS_QUICK_MAX, Worker};
 use super::host::Host;
+use super::native::Native;
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, Handler, Keyed, Keys};
+use super::twins::Declined;
 use crate::engine::{KeyRef, Patience, Scope};
 use crate::protocol::{Args, Error, Reply};
 
@@ -26,8 +28,30 @@ const REPLIES_BYTES_MAX: usize = 256 << 10;
 /// A request that can be answered in a group.
 struct Member<'a> {
     number: u16,
-    answer: Keyed,
-    request: Request<'a>,
+    way: Way<'a>,
+}
+
+/// How it is answered.
+enum Way<'a> {
+    Command(Keyed, Request<'a>),
+    /// EVALSHA of a script that has a native twin.
+    Twin(Native<'a>),
+}
+
+impl<'a> Member<'a> {
+    fn words(&self) -> Args<'a> {
+        match &self.way {
+            Way::Command(_, request) => request.args,
+            Way::Twin(native) => native.request,
+        }
+    }
+
+    fn keys(&self) -> &[KeyRef<'a>] {
+        match &self.way {
+            Way::Command(_, request) => &request.keys,
+            Way::Twin(native) => &native.keys,
+        }
+    }
 }
 
 /// A request that has been answered: its command, and the error if it was one.
@@ -83,10 +107,11 @@ impl Worker {
         for args in requests {
             let number = match members.last() {
                 // A pipeline says the same word again and again.
-                Some(last) if last.request.args.name() == args.name() => Some(last.number),
+                Some(last) if last.words().name() == args.name() => Some(last.number),
                 _ => self.service.table().resolve(*args).ok(),
             };
-            match number.and_then(|number| self.member(session, number, *args)) {
+            let last = members.last();
+            match number.and_then(|number| self.member(session, (number, *args), last)) {
                 Some(member) => members.push(member),
                 None => break,
             }
@@ -95,13 +120,22 @@ impl Worker {
             return answered;
         }
         let keys: SmallVec<[KeyRef<'_>; GROUP_MAX]> =
-            members.iter().map(|member| member.request.keys[0]).collect();
+            members.iter().map(|member| member.keys()[0]).collect();
         let engine = self.service.engine();
         let done = engine.try_transact(Scope::Keys(&keys), session.db, self.now, |view| {
             view.warm(&keys);
             for member in &members {
                 let mut reply = Reply::new(out, session.resp);
-                let result = (member.answer)(&member.request, Ground::Within(view), &mut reply);
+                let result = match &member.way {
+                    Way::Command(answer, request) => {
+                        answer(request, Ground::Within(view), &mut reply)
+                    }
+                    Way::Twin(native) => match native.run(self, session, view, &mut reply) {
+                        Ok(()) => Ok(()),
+                        // The script itself runs alone.
+                        Err(Declined) => break,
+                    },
+                };
                 if let Err(error) = &result {
                     reply.error(error);
                 }
@@ -118,21 +152,41 @@ impl Worker {
 
     /// The request, if it may be answered in a group: it passes the gate, names one key, is
     /// quick, and its reply is wanted.
-    fn member<'a>(&'a self, session: &Session, number: u16, args: Args<'a>) -> Option<Member<'a>> {
+    fn member<'a>(
+        &'a self,
+        session: &Session,
+        (number, args): (u16, Args<'a>),
+        last: Option<&Member<'a>>,
+    ) -> Option<Member<'a>> {
         let entry = self.entry(number);
-        let Handler::Keyed(answer) = entry.handler() else { return None };
-        let fits = entry.keys() == Keys::ONE
-            && !entry.spec.flags.has(Flags::SLOW)
-            && args.len() <= WORDS_QUICK_MAX
+        let fits = args.len() <= WORDS_QUICK_MAX
             && session.replies == Replies::On
             // What it caused itself is pushed right after the reply of the cause.
             && session.tracking.is_none()
             && !self.service.runtime().times_every_command();
-        if !fits || self.gate(session, number, args).is_err() {
-            return None;
-        }
-        let request = self.request(session, entry, args).ok()?;
+        let way = match entry.handler() {
+            Handler::Keyed(answer) => {
+                let is_quick = !entry.spec.flags.has(Flags::SLOW);
+                if !fits || !is_quick || entry.keys() != Keys::ONE {
+                    return None;
+                }
+                self.gate(session, number, args).ok()?;
+                Way::Command(answer, self.request(session, entry, args).ok()?)
+            }
+            Handler::Nested(_) if fits && entry.spec.name == "EVALSHA" => {
+                self.gate(session, number, args).ok()?;
+                let last = last.and_then(|last| match &last.way {
+                    Way::Twin(native) => Some(native),
+                    Way::Command(..) => None,
+                });
+                Way::Twin(Native::asked(self, session, args, last)?)
+            }
+            Handler::Nested(_) | Handler::Plain(_) | Handler::Blocking(_) | Handler::Parent => {
+                return None;
+            }
+        };
+        let member = Member { number, way };
         // A command that counts its words itself may have been asked without its key.
-        (request.keys.len() == 1).then_some(Member { number, answer, request })
+        (member.keys().len() == 1).then_some(member)
     }
 }

@@ -35,7 +35,7 @@ const fn section(name: &'static str, write: fn(&Call<'_, '_>, &mut String)) -> S
 }
 
 /// In the order of Redis.
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     section("Server", sections::server),
     section("Clients", sections::clients),
     section("Memory", sections::memory),
@@ -50,6 +50,7 @@ const SECTIONS: [Section; 14] = [
     section("Cluster", sections::cluster),
     section("Keyspace", sections::keyspace),
     section("Tollgate", sections::tollgate),
+    Section { default: false, ..section("Twins", sections::twins) },
 ];
 
 /// INFO [section ... | all | everything | default]

@@ -7,6 +7,7 @@ use super::connection::REDIS_VERSION;
 use super::host::Crowd;
 use super::push::Kind;
 use super::tally::{BUCKET_BOUNDS_NS, CommandCounts};
+use super::twins::TwinCounts;
 use crate::time::Timestamp;
 
 /// Appends formatted lines; a String takes all that is written.
@@ -326,6 +327,7 @@ pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
 pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
     let stats = call.service.baseline().stats_since(&call.stats());
+    let twins = call.service.twin_counts();
     let scripts = call.service.script_runs();
     lines!(
         out,
@@ -335,10 +337,11 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
          shards:{}\n\
          decisions_allowed:{}\n\
          decisions_denied:{}\n\
+         native_twin_calls:{}\n\
+         native_twin_declined:{}\n\
          scripts_over_declared_keys:{}\n\
          scripts_over_all_keys:{}\n\
          scripts_rerun:{}\n\
-         scripts_native:{}\n\
          clock_gap_usec:{}\n\
          started_unix_time:{}\n",
         facts.http_port.unwrap_or_default(),
@@ -346,13 +349,24 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         engine.shards(),
         stats.allowed,
         stats.denied,
+        twins.iter().map(|twin| twin.answered).sum::<u64>(),
+        twins.iter().map(|twin| twin.declined).sum::<u64>(),
         scripts.declared,
         scripts.all,
         scripts.again,
-        scripts.native,
         facts.clock_gap_us,
         seconds(call.service.started()),
     );
+}
+
+/// The scripts that ran, or were to run, without Lua.
+pub(super) fn twins(call: &Call<'_, '_>, out: &mut String) {
+    for TwinCounts { name, answered, declined } in call.service.twin_counts() {
+        if answered + declined > 0 {
+            let name = name.replace(' ', "_");
+            lines!(out, "twin_{name}:calls={answered},declined={declined}\n");
+        }
+    }
 }
 
 fn seconds(moment: Timestamp) -> u64 {

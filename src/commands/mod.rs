@@ -42,6 +42,7 @@ mod list_ends;
 mod lists;
 mod memory;
 mod monitor;
+mod native;
 mod noted_parameters;
 mod object;
 mod options;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::twins::{Tally, TwinCounts};
 use crate::engine::Long;
 use crate::protocol::{Args, Error, OwnedArgs};
 use crate::time::{Duration, Timestamp};
@@ -50,7 +51,7 @@ pub(super) struct Slot {
     declared: AtomicU64,
     all: AtomicU64,
     again: AtomicU64,
-    native: AtomicU64,
+    twins: Tally,
     lua_bytes: AtomicU64,
 }
 
@@ -66,8 +67,6 @@ pub(crate) struct ScriptRuns {
     pub(crate) all: u64,
     /// Of these, after they had been taken back for a key that they had not declared.
     pub(crate) again: u64,
-    /// By their twins, without Lua.
-    pub(crate) native: u64,
     /// What Lua holds.
     pub(crate) lua_bytes: u64,
 }
@@ -112,13 +111,14 @@ impl Slot {
         self.declared.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_native(&self) {
-        self.native.fetch_add(1, Ordering::Relaxed);
-    }
-
     pub(super) fn count_all(&self, again: bool) {
         self.all.fetch_add(1, Ordering::Relaxed);
         self.again.fetch_add(again.into(), Ordering::Relaxed);
+    }
+
+    /// Of the scripts that ran by their native twins.
+    pub(super) fn twins(&self) -> &Tally {
+        &self.twins
     }
 
     /// Set when the script is to end; its interpreter polls it.
@@ -197,10 +197,15 @@ impl Slots {
                 declared: sum.declared + slot.declared.load(Ordering::Relaxed),
                 all: sum.all + slot.all.load(Ordering::Relaxed),
                 again: sum.again + slot.again.load(Ordering::Relaxed),
-                native: sum.native + slot.native.load(Ordering::Relaxed),
                 lua_bytes: sum.lua_bytes + slot.lua_bytes.load(Ordering::Relaxed),
             }
         })
+    }
+
+    pub(super) fn twin_counts(&self) -> Vec<TwinCounts> {
+        let mut sums = TwinCounts::none();
+        self.0.lock().iter().for_each(|slot| slot.twins.add_to(&mut sums));
+        sums
     }
 
     /// What others are told while a script is long.

@@ -9,12 +9,12 @@
 
 use super::call::{Answer, Ground};
 use super::caller::{Caller, Reach, Rights};
+use super::native::Native;
 use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::running::Kind;
 use super::session::Outcome;
 use super::spec::{Flags, KeyList};
-use super::twins::Twin;
 use crate::engine::{Engine, Scope, View};
 use crate::lua::{Call, Failure, Found, Invocation, Script, ScriptFlags};
 use crate::protocol::{Args, Error, Reply};
@@ -39,8 +39,8 @@ pub(super) enum Access {
 /// The words of a request that a script is given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'p> {
-    keys: Args<'p>,
-    args: Args<'p>,
+    pub(super) keys: Args<'p>,
+    pub(super) args: Args<'p>,
 }
 
 impl<'p> Words<'p> {
@@ -69,7 +69,7 @@ pub(super) struct Job<'p> {
 impl Job<'_> {
     /// What the script may do, or why it may not run at all. `is_full`: the memory bound is
     /// reached, and nothing can be evicted.
-    fn rights(&self, is_full: bool) -> Result<Rights, Error> {
+    pub(super) fn rights(&self, is_full: bool) -> Result<Rights, Error> {
         let flags = match self.program {
             Program::Script(script) => script.flags(),
             Program::Function(found) => Some(found.function().flags),
@@ -116,12 +116,13 @@ pub(super) fn run(
 ) -> Answer {
     let worker = runner.worker;
     let rights = job.rights(worker.lacks_room(Flags::DENYOOM))?;
-    let mut ground = ground;
-    if let Some(twin) = twin(runner, job, rights)
-        && run_twin(runner, twin, (job, &mut ground), reply)?
-    {
-        return Ok(Outcome::Reply);
-    }
+    let ground = match Native::of(worker, runner.session, (job, request)) {
+        None => ground,
+        Some(native) => match native.answer(runner, ground, reply)? {
+            None => return Ok(Outcome::Reply),
+            Some(ground) => ground,
+        },
+    };
     let kind = match job.program {
         Program::Script(_) => Kind::Eval,
         Program::Function(found) => Kind::function(&found.function().name, request),
@@ -144,49 +145,6 @@ pub(super) fn run(
         // All shards were there: it was killed when it began to write.
         Err(Failure::Abandoned) => Err(Error::ScriptKilled),
     }
-}
-
-/// What can take the script's place here.
-fn twin(runner: &Runner<'_>, job: &Job<'_>, rights: Rights) -> Option<&'static Twin> {
-    let Program::Script(script) = job.program else { return None };
-    let service = &runner.worker.service;
-    let twin = service.twins().find(script.sha())?;
-    // Who tracks what is read gets the script itself: its commands tell which keys those are.
-    let fits = rights == Rights::EVERYTHING
-        && !runner.session.tracks()
-        && job.words.keys.iter().all(|key| service.check_key_length(key).is_ok());
-    service.scripts().note_run(script);
-    fits.then_some(twin)
-}
-
-/// Returns whether the twin has done it all; else it has done nothing.
-fn run_twin(
-    runner: &Runner<'_>,
-    twin: &Twin,
-    (job, ground): (&Job<'_>, &mut Ground<'_, '_>),
-    reply: &mut Reply<'_>,
-) -> Result<bool, Error> {
-    let (worker, session) = (runner.worker, &*runner.session);
-    let engine = worker.service.engine();
-    let keys: KeyList<'_> = job.words.keys.iter().map(|key| engine.key(key)).collect();
-    let mut run = |view: &mut View<'_>| {
-        view.touch_keys(!session.no_touch);
-        view.act_for(session.id);
-        twin.run(view, &keys, job.words.args, reply).is_ok()
-    };
-    let done = match ground {
-        Ground::Lock(engine) => {
-            engine.try_transact(Scope::Keys(&keys), session.db, worker.now, run)?
-        }
-        Ground::Within(view) => {
-            view.select(session.db);
-            run(view)
-        }
-    };
-    if done {
-        worker.slot().count_native();
-    }
-    Ok(done)
 }
 
 fn lock_and_run(

@@ -24,7 +24,7 @@ use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
-use super::twins::Twins;
+use super::twins::TwinCounts;
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Patience, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
@@ -43,7 +43,6 @@ pub(crate) struct Service {
     baseline: Mutex<Baseline>,
     scripts: Scripts,
     libraries: Libraries,
-    twins: Twins,
     scripts_running: Slots,
     /// The engine has not been told yet whether to tell of every change.
     unsettled: AtomicBool,
@@ -64,7 +63,6 @@ impl Service {
         let scripts = &runtime.scripts;
         let unknown_flags =
             if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
-        let twins = if scripts.native_twins { Twins::all() } else { Twins::default() };
         let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
@@ -78,7 +76,6 @@ impl Service {
             started: now,
             baseline: Mutex::default(),
             scripts: Scripts::new(unknown_flags),
-            twins,
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
             unsettled: AtomicBool::default(),
@@ -211,10 +208,6 @@ impl Service {
         &self.scripts
     }
 
-    pub(super) fn twins(&self) -> &Twins {
-        &self.twins
-    }
-
     pub(super) fn libraries(&self) -> &Libraries {
         &self.libraries
     }
@@ -225,6 +218,11 @@ impl Service {
 
     pub(crate) fn script_runs(&self) -> ScriptRuns {
         self.scripts_running.counts()
+    }
+
+    /// What every native twin has counted.
+    pub(crate) fn twin_counts(&self) -> Vec<TwinCounts> {
+        self.scripts_running.twin_counts()
     }
 
     /// Some times a second: finds the scripts that others should not wait for.

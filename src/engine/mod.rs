@@ -38,7 +38,7 @@ pub(crate) use long::{Busy, Long, Patience};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use tracked::{NOBODY, News, Readers};
-pub(crate) use value::{Value, reserve};
+pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 pub(crate) use waiting::{Served, Waiter};
 

@@ -9,8 +9,8 @@
 //! they compiled.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
@@ -49,6 +49,8 @@ pub(crate) struct Script {
     loaded: AtomicBool,
     /// How many scripts had been added when this was last run.
     used: AtomicU64,
+    /// The number of what does the same without Lua: who runs scripts gives the numbers.
+    twin: OnceLock<Option<u16>>,
 }
 
 impl Script {
@@ -60,7 +62,13 @@ impl Script {
             wide: AtomicBool::default(),
             loaded: AtomicBool::default(),
             used: AtomicU64::default(),
+            twin: OnceLock::new(),
         })
+    }
+
+    /// The number of what does the same without Lua, which is looked for once.
+    pub(crate) fn twin(&self, find: impl FnOnce(&Sha) -> Option<u16>) -> Option<u16> {
+        *self.twin.get_or_init(|| find(&self.sha))
     }
 
     pub(crate) fn sha(&self) -> &Sha {

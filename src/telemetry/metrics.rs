@@ -145,12 +145,11 @@ const METRICS: &[Metric] = &[
     counter(
         "tollgate_scripts_total",
         Unit::None,
-        "Scripts run over the shards of the keys they declared, over all, or by a native twin.",
+        "Scripts run over the shards of the keys they declared, or over all.",
         |from, to| {
             let runs = from.service.script_runs();
-            to.sample(&[("way", "declared")], runs.declared);
-            to.sample(&[("way", "all")], runs.all);
-            to.sample(&[("way", "native")], runs.native);
+            to.sample(&[("keys", "declared")], runs.declared);
+            to.sample(&[("keys", "all")], runs.all);
         },
     ),
     counter(
@@ -158,6 +157,18 @@ const METRICS: &[Metric] = &[
         Unit::None,
         "Scripts begun again over all shards, for a key they had not declared.",
         |from, to| to.sample(&[], from.service.script_runs().again),
+    ),
+    counter(
+        "tollgate_script_twins_total",
+        Unit::None,
+        "Known scripts that ran without Lua, or whose native twin declined.",
+        |from, to| {
+            for twin in from.service.twin_counts() {
+                let name = ("script", twin.name);
+                to.sample(&[name, ("outcome", "answered")], twin.answered);
+                to.sample(&[name, ("outcome", "declined")], twin.declined);
+            }
+        },
     ),
     counter(
         "tollgate_keyspace_hits_total",

@@ -186,8 +186,8 @@ fn known_script_runs_by_its_twin_unless_that_is_turned_off() {
         assert_eq!(connection.ask(&request), ["+QUEUED"]);
         replies.push(connection.line("EXEC"));
         let info = connection.line("INFO tollgate");
-        let native = if switch == "true" { "scripts_native:5\\r" } else { "scripts_native:0\\r" };
-        assert!(info.contains(native), "{info}");
+        let calls = if switch == "true" { 5 } else { 0 };
+        assert!(info.contains(&format!("native_twin_calls:{calls}\\r")), "{info}");
         replies
     });
     assert_eq!(replies[0], replies[1]);

@@ -86,6 +86,10 @@ impl Flat {
         Some(Entry { start, score: f64::from_le_bytes(*score), member })
     }
 
+    pub(super) fn last_score(&self) -> Option<f64> {
+        self.at(self.last).map(|last| last.score)
+    }
+
     pub(super) fn find(&self, member: &[u8]) -> Option<Entry<'_>> {
         self.entries().find(|entry| entry.member == member)
     }

@@ -106,6 +106,19 @@ impl SortedSet {
         }
     }
 
+    /// The score at this rank, where there is one.
+    pub(crate) fn score_at(&self, rank: usize) -> Option<f64> {
+        if let Form::Flat(flat) = &self.form
+            && rank + 1 == flat.len()
+        {
+            return flat.last_score();
+        }
+        let mut found = None;
+        let ranks = rank..rank.saturating_add(1).min(self.len());
+        self.visit(ranks, Direction::Ascending, |_, score| found = Some(score));
+        found
+    }
+
     /// Shows all members, in ascending order.
     pub(crate) fn visit_all(&self, visit: impl FnMut(&[u8], f64)) {
         self.visit(0..self.len(), Direction::Ascending, visit);

@@ -17,7 +17,7 @@ use super::super::session::Session;
 use super::super::spec::Handler;
 use super::super::{Runtime, Service, Worker};
 use super::texts::text;
-use super::{Declined, Twins};
+use super::{Declined, find, twin};
 use crate::engine::{Cursor, Engine, Scope, View};
 use crate::lua::{
     Abandon, Call, Failure, Interpreter, Invocation, LogLevel, Origin, Script, Scripts, Setup,
@@ -130,8 +130,8 @@ impl Side {
         engine.transact(Scope::All, 0, now, |view| {
             if by_twin {
                 let hashed = keys.iter().map(|key| engine.key(key)).collect();
-                let twin = Twins::all().find(self.script.sha()).expect("the script has a twin");
-                return twin.run(view, &hashed, args, &mut reply);
+                let number = find(self.script.sha()).expect("the script has a twin");
+                return twin(number).run(view, &hashed, args, &mut reply);
             }
             let words = Invocation { keys, args, seed: 0 };
             let mut caller = Caller { worker: &self.worker, view };
@@ -204,6 +204,14 @@ fn step(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Step> {
         "RPUSH k a",
         "HSET k f v",
         "ZADD k 1 m",
+        "ZADD k 1700000000900000 m 1700000001900000.5 n",
+        "ZADD k 1700000000500 m 1700000002000 a",
+        "ZADD k 1700000000700.5 c +inf z",
+        "ZADD k 1700000000900 a 1700000001000 c 1700000001000 d",
+        "HSET k window 1 count x",
+        "HSET k window 1700000000 count 3 before 2",
+        "HSET k level 1500000 at 1700000000000000",
+        "HSET k level -5 at 7",
         "PEXPIRE k 700",
         "SET k 1700000000900000",
         "SET k 1700000009000000 PX 800",
@@ -279,6 +287,26 @@ fn points_and_seconds() -> BoxedStrategy<Vec<String>> {
     proptest::collection::vec(points, 0..5).boxed()
 }
 
+/// Mostly so that units of two windows meet.
+fn limit_window_cost() -> BoxedStrategy<Vec<String>> {
+    let limit = prop_oneof![8 => (0_i64..9).prop_map(|limit| limit.to_string()), 1 => number()];
+    let window = select(["1000", "700", "2500", "1"].map(str::to_owned).to_vec());
+    let window = prop_oneof![8 => window, 1 => number()];
+    let usual = (limit, window, (0_i64..4).prop_map(|cost| cost.to_string()));
+    let usual = usual.prop_map(|(limit, window, cost)| vec![limit, window, cost]);
+    prop_oneof![4 => usual, 1 => numbers(0, 4)].boxed()
+}
+
+/// Limit, milliseconds, and a name.
+fn lease() -> BoxedStrategy<Vec<String>> {
+    let lease = select(["0", "500", "1000", "2000"].map(str::to_owned).to_vec());
+    let lease = prop_oneof![6 => lease, 1 => number()];
+    let name = select(["a", "b", "c", "d", "m", ""].map(str::to_owned).to_vec());
+    let limit = prop_oneof![6 => (0_i64..4).prop_map(|limit| limit.to_string()), 1 => number()];
+    let usual = (limit, lease, name).prop_map(|(limit, lease, name)| vec![limit, lease, name]);
+    prop_oneof![8 => usual, 1 => numbers(0, 4)].boxed()
+}
+
 fn fastify() -> BoxedStrategy<Vec<String>> {
     let switch = || select(["true", "false", ""].map(str::to_owned).to_vec());
     let max = (0_i64..4).prop_map(|number| number.to_string());
@@ -315,6 +343,26 @@ proptest! {
     }
 
     #[test]
+    fn sliding_log_answers_as_its_script(steps in steps(limit_window_cost())) {
+        play(&text("lua-compat/sliding-log"), &steps)?;
+    }
+
+    #[test]
+    fn sliding_counter_answers_as_its_script(steps in steps(limit_window_cost())) {
+        play(&text("lua-compat/sliding-counter"), &steps)?;
+    }
+
+    #[test]
+    fn token_bucket_answers_as_its_script(steps in steps(numbers(0, 5))) {
+        play(&text("lua-compat/token-bucket"), &steps)?;
+    }
+
+    #[test]
+    fn concurrency_lease_answers_as_its_script(steps in steps(lease())) {
+        play(&text("lua-compat/concurrency-lease"), &steps)?;
+    }
+
+    #[test]
     fn rate_limit_redis_answers_as_its_scripts(steps in steps(numbers(0, 2))) {
         play(&text("rate-limit-redis 6 increment"), &steps)?;
         play(&text("rate-limit-redis 6 get"), &steps)?;
@@ -347,6 +395,10 @@ fn twins_answer_what_is_usual_themselves() {
     for (name, args) in [
         ("lua-compat/fixed-window", "3 1000 1"),
         ("lua-compat/gcra", "3 1000 1 2"),
+        ("lua-compat/sliding-log", "3 1000 1"),
+        ("lua-compat/sliding-counter", "3 1000 1"),
+        ("lua-compat/token-bucket", "3 2 1000 1"),
+        ("lua-compat/concurrency-lease", "3 1000 me"),
         ("rate-limit-redis 6 increment", "1000"),
         ("rate-limit-redis 6 get", ""),
         ("rate-limiter-flexible 11", "1 2 5 2"),

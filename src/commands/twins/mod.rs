@@ -9,20 +9,23 @@
 
 #[cfg(test)]
 mod equality;
+mod leases;
+mod log;
 mod scene;
 mod spread;
+mod tally;
 #[cfg(test)]
 mod texts;
 mod units;
 mod windows;
-
-use std::collections::HashMap;
 
 use super::spec::KeyList;
 use crate::engine::View;
 use crate::lua::Sha;
 use crate::protocol::{Args, Reply};
 use scene::Scene;
+pub(super) use tally::Tally;
+pub(crate) use tally::TwinCounts;
 
 /// The script itself has to run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,29 +38,40 @@ type Run = fn(&mut Scene<'_, '_>, &mut Reply<'_>) -> Result<(), Declined>;
 #[derive(Debug)]
 pub(super) struct Twin {
     /// Whose script it is, and which of them.
-    #[cfg_attr(not(test), expect(dead_code, reason = "who reads the table wants to know"))]
-    pub(super) name: &'static str,
+    name: &'static str,
     /// In hexadecimal digits.
     sha: &'static str,
     run: Run,
 }
 
-const FAMILIES: [&[Twin]; 3] = [windows::TWINS, spread::TWINS, units::TWINS];
+const FAMILIES: [&[Twin]; 4] = [windows::TWINS, spread::TWINS, units::TWINS, leases::TWINS];
 
-/// The twins, by the names of their scripts.
-#[derive(Debug, Default)]
-pub(super) struct Twins(HashMap<Sha, &'static Twin>);
-
-impl Twins {
-    pub(super) fn all() -> Self {
-        let named = |twin: &'static Twin| Some((Sha::parse(twin.sha.as_bytes())?, twin));
-        Self(FAMILIES.into_iter().flatten().filter_map(named).collect())
+/// How many there are.
+const COUNT: usize = {
+    let (mut count, mut family) = (0, 0);
+    while family < FAMILIES.len() {
+        count += FAMILIES[family].len();
+        family += 1;
     }
+    count
+};
 
-    /// The twin of the script of that name.
-    pub(super) fn find(&self, sha: &Sha) -> Option<&'static Twin> {
-        self.0.get(sha).copied()
-    }
+/// Which twin: its place among all.
+pub(super) type Number = u16;
+
+fn all() -> impl Iterator<Item = &'static Twin> {
+    FAMILIES.into_iter().flatten()
+}
+
+/// The twin of the script of that name.
+pub(super) fn find(sha: &Sha) -> Option<Number> {
+    let place = all().position(|twin| Sha::parse(twin.sha.as_bytes()).as_ref() == Some(sha));
+    place.map(|place| place as Number)
+}
+
+/// The twin with a number of [`find`].
+pub(super) fn twin(number: Number) -> &'static Twin {
+    all().nth(number.into()).expect("only `find` gives numbers")
 }
 
 impl Twin {
@@ -79,15 +93,16 @@ mod tests {
 
     #[test]
     fn every_twin_is_found_by_its_own_name() {
-        for twin in FAMILIES.into_iter().flatten() {
-            let sha = Sha::parse(twin.sha.as_bytes()).expect("forty digits");
-            assert_eq!(Twins::all().find(&sha).map(|found| found.name), Some(twin.name));
+        for known in all() {
+            let sha = Sha::parse(known.sha.as_bytes()).expect("forty digits");
+            let found = find(&sha).map(twin);
+            assert_eq!(found.map(|found| found.name), Some(known.name));
         }
     }
 
     #[test]
     fn twins_are_those_of_the_scripts_that_libraries_send() {
-        for twin in FAMILIES.into_iter().flatten() {
+        for twin in all() {
             assert_eq!(Sha::of(&texts::text(twin.name)).hex(), twin.sha, "{}", twin.name);
         }
     }

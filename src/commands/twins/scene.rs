@@ -5,12 +5,16 @@
 //! are exact in a double: Lua would come to the same.
 
 use super::Declined;
-use crate::engine::{Expires, Kept, KeyRef, OutOfMemory, Value, View};
-use crate::protocol::{Args, parse_i64};
+use crate::collection::Hash;
+use crate::engine::{Collection, Expires, Kept, KeyRef, OutOfMemory, Value, View};
+use crate::protocol::{Args, Error, parse_i64};
 use crate::time::{Duration, Timestamp};
 
 /// Sums of eight numbers within this are exact in a double.
 const NUMBER_MAX: i64 = 1 << 50;
+
+/// Numbers that a script keeps in a hash: exact in a double, moments in microseconds too.
+const FIELD_MAX: i64 = 1 << 53;
 
 pub(super) struct Scene<'s, 'e> {
     pub(super) view: &'s mut View<'e>,
@@ -58,6 +62,22 @@ impl<'s, 'e> Scene<'s, 'e> {
         if self.arg(place).is_none() { Ok(default) } else { self.number(place, least) }
     }
 
+    /// A limit, a window in milliseconds, and a cost that is 1 unless given.
+    pub(super) fn limit_window_cost(&self) -> Result<(i64, i64, i64), Declined> {
+        Ok((self.number(0, 0)?, self.number(1, 1)?, self.number_or(2, 0, 1)?))
+    }
+
+    /// The same, where the script takes no more than 2^43 of each.
+    pub(super) fn small_limit_window_cost(&self) -> Result<(i64, i64, i64), Declined> {
+        let (limit, window, cost) = self.limit_window_cost()?;
+        [limit, window, cost].into_iter().try_for_each(small)?;
+        Ok((limit, window, cost))
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_us() / 1_000
+    }
+
     pub(super) fn now_us(&self) -> i64 {
         self.view.now().as_micros() as i64
     }
@@ -96,6 +116,76 @@ impl<'s, 'e> Scene<'s, 'e> {
         }
     }
 
+    /// The collection under a key; nothing where there is no key.
+    pub(super) fn collection<C: Collection>(
+        &mut self,
+        key: KeyRef<'_>,
+    ) -> Result<Option<&C>, Declined> {
+        let found = self.view.look(key);
+        found.map(|found| found.value.as_collection().ok_or(Declined)).transpose()
+    }
+
+    /// Changes the collection under a key, or a new one, and sets its deadline.
+    pub(super) fn change<C: Collection, R>(
+        &mut self,
+        key: KeyRef<'_>,
+        expires: Timestamp,
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R, Declined> {
+        let changed = self.view.update(
+            key,
+            |_| C::new(key.hash()).into(),
+            |value, _| {
+                let collection = value.as_collection_mut().ok_or(Error::WrongType)?;
+                let kept = Kept::Changed { expires: Expires::At(expires) };
+                Ok::<_, Error>((change(collection), kept))
+            },
+        );
+        changed.map_err(|_| Declined)
+    }
+
+    /// Whole numbers in fields of a hash.
+    pub(super) fn fields<const N: usize>(
+        &mut self,
+        key: KeyRef<'_>,
+        names: [&str; N],
+    ) -> Result<[Option<i64>; N], Declined> {
+        let hash = self.collection::<Hash>(key)?;
+        let mut numbers = [None; N];
+        for (number, name) in numbers.iter_mut().zip(names) {
+            if let Some(text) = hash.and_then(|hash| hash.get(name.as_bytes())) {
+                let read = parse_i64(text).filter(|read| (0..=FIELD_MAX).contains(read));
+                *number = Some(read.ok_or(Declined)?);
+            }
+        }
+        Ok(numbers)
+    }
+
+    pub(super) fn set_fields<const N: usize>(
+        &mut self,
+        key: KeyRef<'_>,
+        expires: Timestamp,
+        fields: [(&str, i64); N],
+    ) -> Result<(), Declined> {
+        self.change(key, expires, |hash: &mut Hash| {
+            for (name, number) in fields {
+                hash.set(name.as_bytes(), itoa::Buffer::new().format(number).as_bytes());
+            }
+        })
+    }
+
+    /// A number of milliseconds from now.
+    pub(super) fn after(&self, span_ms: i64) -> Timestamp {
+        self.view.now() + millis(span_ms)
+    }
+
+    /// A hit or a miss for each command of the script that reads the key.
+    pub(super) fn count_reads_of(&mut self, key: KeyRef<'_>, commands: usize) {
+        for _ in 0..commands {
+            self.view.read(key);
+        }
+    }
+
     /// As GET and PTTL count it: a hit or a miss each.
     pub(super) fn count_reads(&mut self, key: KeyRef<'_>) {
         self.view.read(key);
@@ -104,7 +194,7 @@ impl<'s, 'e> Scene<'s, 'e> {
 
     /// Puts a number under a key for so long.
     pub(super) fn set(&mut self, key: KeyRef<'_>, value: i64, lives_ms: i64) {
-        let expires = self.view.now() + millis(lives_ms);
+        let expires = self.after(lives_ms);
         self.view.insert(key, Value::Integer(value), expires);
     }
 
@@ -116,7 +206,7 @@ impl<'s, 'e> Scene<'s, 'e> {
         lives_ms: Option<i64>,
     ) -> Result<(), Declined> {
         let expires = match lives_ms {
-            Some(lives_ms) => Expires::At(self.view.now() + millis(lives_ms)),
+            Some(lives_ms) => Expires::At(self.after(lives_ms)),
             None => Expires::Keep,
         };
         let stored = self.view.update(
@@ -131,6 +221,11 @@ impl<'s, 'e> Scene<'s, 'e> {
     }
 }
 
-pub(super) fn millis(span: i64) -> Duration {
+/// What our own scripts take as a number of units or milliseconds.
+pub(super) fn small(number: i64) -> Result<(), Declined> {
+    if number < 1 << 43 { Ok(()) } else { Err(Declined) }
+}
+
+fn millis(span: i64) -> Duration {
     Duration::from_millis(span.unsigned_abs())
 }

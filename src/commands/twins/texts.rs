@@ -26,7 +26,11 @@ enum Made {
     Joined,
 }
 
-const PLACES: [(&str, Place); 9] = [
+const PLACES: [(&str, Place); 13] = [
+    ("lua-compat/concurrency-lease", Place::Own("concurrency-lease")),
+    ("lua-compat/sliding-counter", Place::Own("sliding-counter")),
+    ("lua-compat/sliding-log", Place::Own("sliding-log")),
+    ("lua-compat/token-bucket", Place::Own("token-bucket")),
     ("lua-compat/fixed-window", Place::Own("fixed-window")),
     ("lua-compat/gcra", Place::Own("gcra")),
     (
