@@ -183,12 +183,14 @@ struct Batch {
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let (tally, slot) = (service.new_tally(), service.running().new_slot());
+        let tally = service.new_tally();
+        let (slot, worker) = service.running().new_slot();
         let now = clock.now();
         let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
             memory_max: options.worker_bytes_max.as_usize(),
+            worker,
             bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
