@@ -157,6 +157,7 @@ fn client_list_tells_what_each_connection_is_like() {
     assert_eq!(value(&asking, "cmd"), "client|list");
     assert_eq!(value(&asking, "flags"), "N");
     assert_eq!(value(&asking, "idle"), "0");
+    assert_eq!((value(&named, "qbuf"), value(&asking, "qbuf")), ("0".into(), "26".into()));
 }
 
 #[test]
