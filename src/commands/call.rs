@@ -331,8 +331,11 @@ impl Worker {
             let began = self.batch.began;
             self.settle(self.clock.now());
             self.tally.share(&mut inner, self.now.since(began));
-            if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
-                self.service.note_duration(session, host, args, (began, self.now));
+            let span = (began, self.now);
+            if let (Ok(Outcome::Block), Some(wait)) = (&result, session.wait()) {
+                wait.note(args, span);
+            } else if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
+                self.service.note_duration(session, host, args, span);
             }
         }
         result
