@@ -184,12 +184,14 @@ struct Batch {
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let (tally, slot) = (service.new_tally(), service.running().new_slot());
+        let tally = service.new_tally();
+        let (slot, worker) = service.running().new_slot();
         let now = clock.now();
         let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
             memory_max: options.worker_bytes_max.as_usize(),
+            worker,
             bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
@@ -338,8 +340,11 @@ impl Worker {
             let began = self.batch.began;
             self.settle(self.clock.now());
             self.tally.share(&mut inner, self.now.since(began));
-            if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
-                self.service.note_duration(session, host, args, (began, self.now));
+            let span = (began, self.now);
+            if let (Ok(Outcome::Block), Some(wait)) = (&result, session.wait()) {
+                wait.note(args, span);
+            } else if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
+                self.service.note_duration(session, host, args, span);
             }
         }
         result

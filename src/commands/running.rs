@@ -168,10 +168,12 @@ pub(super) struct Shown {
 pub(super) struct Slots(Mutex<Vec<Arc<Slot>>>);
 
 impl Slots {
-    pub(super) fn new_slot(&self) -> Arc<Slot> {
-        let slot = Arc::new(Slot::default());
-        self.0.lock().push(Arc::clone(&slot));
-        slot
+    /// The slot of one more worker, and its number.
+    pub(super) fn new_slot(&self) -> (Arc<Slot>, u32) {
+        let (slot, mut slots) = (Arc::new(Slot::default()), self.0.lock());
+        let number = slots.len() as u32;
+        slots.push(Arc::clone(&slot));
+        (slot, number)
     }
 
     /// Declares the scripts long that have run for longer than this.
@@ -270,7 +272,7 @@ mod tests {
     #[test]
     fn script_is_long_from_its_time_on_until_it_ends() {
         let (slots, long) = (Slots::default(), Long::default());
-        let slot = slots.new_slot();
+        let (slot, _) = slots.new_slot();
         let run = slot.begin(Kind::Eval, at(10), &long);
         slots.look(at(10), SECOND, &long);
         assert!(!long.is_any());
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn script_is_killed_only_before_it_writes() {
         let (slots, long) = (Slots::default(), Long::default());
-        let slot = slots.new_slot();
+        let (slot, _) = slots.new_slot();
         assert_eq!(slots.kill(Killer::Script), Err(Error::NotBusy));
         let run = slot.begin(Kind::Eval, at(0), &long);
         assert!(slot.begin_write());
@@ -301,7 +303,7 @@ mod tests {
     #[test]
     fn function_is_shown_and_has_a_command_of_its_own_to_be_killed() {
         let (slots, long) = (Slots::default(), Long::default());
-        let slot = slots.new_slot();
+        let (slot, _) = slots.new_slot();
         let words = OwnedArgs::of(["FCALL", "f", "0"]);
         let _run = slot.begin(Kind::function(b"f", words.as_args()), at(0), &long);
         slots.look(at(2), SECOND, &long);

@@ -173,7 +173,9 @@ fn settings(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
 fn numbers(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     let seeded = Rc::clone(run);
     let random = lua.create_function(move |lua, args: MultiValue| {
-        let drawn = seeded.random.borrow_mut().next();
+        let mut random = seeded.random.get();
+        let drawn = random.next();
+        seeded.random.set(random);
         let whole = |place| integer(lua, &args, place, "random");
         let empty = |place: usize| {
             let text = format!("bad argument #{place} to 'random' (interval is empty)");
@@ -198,7 +200,7 @@ fn numbers(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     let run = Rc::clone(run);
     let randomseed = lua.create_function(move |lua, args: MultiValue| {
         let seed = integer(lua, &args, 0, "randomseed")?;
-        *run.random.borrow_mut() = Random::seeded(seed as i64 as u32);
+        run.random.set(Random::seeded(seed as i64 as u32));
         Ok(())
     })?;
     table.raw_set("randomseed", randomseed)

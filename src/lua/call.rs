@@ -37,8 +37,6 @@ pub(crate) trait Call {
 pub(crate) struct Invocation<'a> {
     pub(crate) keys: Args<'a>,
     pub(crate) args: Args<'a>,
-    /// Where `math.random` begins; the same for a run that is repeated.
-    pub(crate) seed: u32,
 }
 
 /// How a run can fail.

@@ -47,6 +47,7 @@ fn libraries_answer_every_probe_as_redis_does() {
     let setup = Setup {
         redis_version: "7.2.4",
         memory_max: 64 << 20,
+        worker: 0,
         bare_codes: true,
         kill: Arc::new(AtomicBool::default()),
     };
@@ -62,7 +63,7 @@ fn libraries_answer_every_probe_as_redis_does() {
         count += 1;
         let text = show.replace("BODY", asked);
         let script = interpreter.load(&scripts, text.as_bytes(), Origin::Eval).expect("it reads");
-        let words = Invocation { keys: nothing.as_args(), args: nothing.as_args(), seed: 0 };
+        let words = Invocation { keys: nothing.as_args(), args: nothing.as_args() };
         let mut out = Vec::new();
         let mut reply = Reply::new(&mut out, Resp::V2);
         let run = interpreter.run((&scripts, &script), words, &mut Nobody, &mut reply);

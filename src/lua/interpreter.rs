@@ -3,7 +3,8 @@
 //! A script's text is compiled once and called again by its SHA-1. A client that sends the whole
 //! text each time pays for comparing it, not for hashing and compiling it.
 //!
-//! Invariant: nothing of one run is seen by the next, except what a library keeps for itself.
+//! Invariant: nothing of one run is seen by the next, except what a library keeps for itself and
+//! how far `math.random` has come.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -43,6 +44,8 @@ pub(crate) struct Setup {
     pub(crate) redis_version: &'static str,
     /// Bytes that the state of one worker may take.
     pub(crate) memory_max: usize,
+    /// Which of the workers it is for; each draws other random numbers.
+    pub(crate) worker: u32,
     /// Whether `error_reply` leaves a code that stands alone without `ERR`.
     pub(crate) bare_codes: bool,
     /// Ends the running script soon after it is set. Who sets it takes it back.
@@ -78,8 +81,7 @@ impl Interpreter {
     fn made(setup: &Setup) -> mlua::Result<Self> {
         let libs = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libs, LuaOptions::new())?;
-        let kill = Arc::clone(&setup.kill);
-        let run = Rc::new(Run::new(setup.memory_max, setup.bare_codes, kill));
+        let run = Rc::new(Run::new(setup));
         lua.set_app_data(Rc::clone(&run));
         let extensions = lua.create_table()?;
         for (name, install) in EXTENSIONS {
@@ -142,7 +144,7 @@ impl Interpreter {
         self.follow(scripts);
         let function = self.compile(script)?;
         scripts.note_run(script);
-        self.run.begin(Kind::Script, invocation.seed);
+        self.run.begin(Kind::Script);
         let left = lend(call, || self.enter(&self.entry.run, &function, invocation));
         self.conclude(left, || script.sha().hex(), reply)
     }

@@ -15,6 +15,7 @@ use mlua::{HookTriggers, Lua, VmState};
 
 use super::call::{Abandon, Call, LogLevel};
 use super::failure::{Caught, Thrown};
+use super::interpreter::Setup;
 use super::random::Random;
 use super::register::Registered;
 use crate::protocol::{Args, OwnedArgs, Resp};
@@ -57,7 +58,8 @@ pub(super) struct Run {
     pub(super) kind: Cell<Kind>,
     /// The protocol that the script asked for.
     pub(super) resp: Cell<Resp>,
-    pub(super) random: RefCell<Random>,
+    pub(super) random: Cell<Random>,
+    random_before: Cell<Random>,
     pub(super) stop: Cell<Stop>,
     /// What ended the run, noticed where it happened.
     pub(super) caught: RefCell<Option<Caught>>,
@@ -72,17 +74,19 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(memory_max: usize, bare_codes: bool, kill: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let random = Cell::new(Random::of_worker(setup.worker));
         Self {
             kind: Cell::default(),
             resp: Cell::default(),
-            random: RefCell::new(Random::seeded(0)),
+            random_before: random.clone(),
+            random,
             stop: Cell::default(),
             caught: RefCell::default(),
             registered: RefCell::default(),
-            bare_codes,
-            memory_max,
-            kill,
+            bare_codes: setup.bare_codes,
+            memory_max: setup.memory_max,
+            kill: Arc::clone(&setup.kill),
             looks: Cell::default(),
             words: RefCell::default(),
             reply: RefCell::default(),
@@ -90,10 +94,10 @@ impl Run {
     }
 
     /// Forgets the run before.
-    pub(super) fn begin(&self, kind: Kind, seed: u32) {
+    pub(super) fn begin(&self, kind: Kind) {
         self.kind.set(kind);
         self.resp.set(Resp::V2);
-        *self.random.borrow_mut() = Random::seeded(seed);
+        self.random_before.set(self.random.get());
         self.stop.set(Stop::No);
         self.looks.set(0);
         *self.caught.borrow_mut() = None;
@@ -108,9 +112,13 @@ impl Run {
         lua.set_memory_limit(0).map(|_| ())
     }
 
-    /// Collects what a greedy run has left; Lua 5.1 does not collect when it runs out.
+    /// Collects what a greedy run has left; Lua 5.1 does not collect when it runs out. A run that
+    /// was abandoned has drawn nothing: the one that repeats it draws the same numbers.
     pub(super) fn end(&self, lua: &Lua) -> mlua::Result<()> {
         Self::free_memory(lua)?;
+        if self.stop.get() == Stop::Abandoned {
+            self.random.set(self.random_before.get());
+        }
         if self.stop.get() != Stop::No {
             Self::watch(lua)?;
         }

@@ -102,7 +102,7 @@ impl Interpreter {
             // The code registers something else than it did when it was loaded.
             return Err(Error::text("Function not found").into());
         };
-        self.run.begin(Kind::Function, invocation.seed);
+        self.run.begin(Kind::Function);
         let entry = &self.entry.call_function;
         let left = lend(call, || self.enter(entry, function, invocation));
         let name = || String::from_utf8_lossy(&found.function().name).into_owned();
@@ -120,7 +120,7 @@ impl Interpreter {
             .map_err(|error| {
                 Error::text(format!("Error compiling function: {}", compile_text(&error)))
             })?;
-        self.run.begin(Kind::Loading, 0);
+        self.run.begin(Kind::Loading);
         self.run.registered.borrow_mut().clear();
         let left = self.entry.load_library.call::<MultiValue>(chunk);
         self.run.end(&self.lua).expect("the state's bound and hook are ours to set");

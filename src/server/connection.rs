@@ -180,7 +180,8 @@ impl Connection {
             wait.end(Unserved::TimedOut);
         }
         let now = self.hub.clock().now();
-        if let Some(mut answer) = self.hub.service().waited(&mut self.session, now) {
+        let (hub, session) = (&*self.hub, &mut self.session);
+        if let Some(mut answer) = hub.service().waited(session, hub, now) {
             self.timer = None;
             self.more = !self.tail.is_empty();
             self.peer.answered(&mut self.session);
