@@ -8,9 +8,11 @@
 //! Invariant: a script that was killed has written nothing and writes nothing more. Both are
 //! decided under the slot's lock. Only the end of the whole server breaks this.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 
 use crate::engine::Long;
@@ -50,6 +52,9 @@ pub(super) struct Slot {
     declared: AtomicU64,
     all: AtomicU64,
     again: AtomicU64,
+    /// Runs that have begun, and whose they are: what `math.random` begins with.
+    begun: AtomicU64,
+    number: u64,
 }
 
 /// How many scripts run, and how they have run.
@@ -70,6 +75,7 @@ impl Slot {
     /// A script runs from here on, until what is returned is dropped.
     pub(super) fn begin<'s>(&'s self, kind: Kind, now: Timestamp, long: &'s Long) -> Running<'s> {
         let mut run = self.run.lock();
+        self.begun.fetch_add(1, Ordering::Relaxed);
         self.killed.store(false, Ordering::Relaxed);
         *run = Some(Run { kind, began: now, has_written: false, is_long: false });
         Running { slot: self, long }
@@ -92,6 +98,17 @@ impl Slot {
         if let Some(run) = &mut *self.run.lock() {
             run.has_written = false;
         }
+    }
+
+    /// Where `math.random` begins in the run under way: another place in each run of each
+    /// worker, and the same one if that run is repeated.
+    pub(super) fn seed(&self) -> u32 {
+        let begun = self.begun.load(Ordering::Relaxed);
+        FixedState::with_seed(0).hash_one((self.number, begun)) as u32
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.run.lock().as_ref().is_some_and(|run| run.is_long)
     }
 
     pub(super) fn is_killed(&self) -> bool {
@@ -155,8 +172,9 @@ pub(super) struct Slots(Mutex<Vec<Arc<Slot>>>);
 
 impl Slots {
     pub(super) fn new_slot(&self) -> Arc<Slot> {
-        let slot = Arc::new(Slot::default());
-        self.0.lock().push(Arc::clone(&slot));
+        let mut slots = self.0.lock();
+        let slot = Arc::new(Slot { number: slots.len() as u64, ..Slot::default() });
+        slots.push(Arc::clone(&slot));
         slot
     }
 
@@ -275,6 +293,20 @@ mod tests {
         drop(run);
         let _run = slot.begin(Kind::Eval, at(1), &long);
         assert!(slot.begin_write(), "the next script is not meant");
+    }
+
+    #[test]
+    fn each_run_of_each_worker_has_random_numbers_of_its_own() {
+        let (slots, long) = (Slots::default(), Long::default());
+        let mut seeds = std::collections::BTreeSet::new();
+        for slot in [slots.new_slot(), slots.new_slot()] {
+            for _ in 0..1_000 {
+                let _run = slot.begin(Kind::Eval, at(0), &long);
+                assert_eq!(slot.seed(), slot.seed(), "a run that is repeated draws the same");
+                seeds.insert(slot.seed());
+            }
+        }
+        assert_eq!(seeds.len(), 2_000);
     }
 
     #[test]

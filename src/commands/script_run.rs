@@ -18,9 +18,6 @@ use crate::engine::{Engine, Scope, View};
 use crate::lua::{Call, Failure, Found, Invocation, Script, ScriptFlags};
 use crate::protocol::{Args, Error, Reply};
 
-/// Where `math.random` begins in every script, as in Redis.
-const SEED: u32 = 0;
-
 /// What is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program<'p> {
@@ -192,7 +189,8 @@ fn run_in(
 ) -> Result<(), Failure> {
     let worker = runner.worker;
     let service = &*worker.service;
-    let invocation = Invocation { keys: job.words.keys, args: job.words.args, seed: SEED };
+    let Words { keys, args } = job.words;
+    let invocation = Invocation { keys, args, seed: worker.slot().seed() };
     let mut caller = Caller::new(runner, view, reach, rights);
     let call: &mut dyn Call = &mut caller;
     let mut interpreter = worker.interpreter();
