@@ -124,6 +124,12 @@ impl Call for Caller<'_, '_, '_> {
         Ok(())
     }
 
+    fn pause(&mut self) {
+        if self.runner.worker.slot().is_long() {
+            self.runner.host.serve_meanwhile();
+        }
+    }
+
     fn log(&mut self, level: LogLevel, text: &[u8]) {
         self.runner.host.log_of_script(level, text);
     }

@@ -32,7 +32,7 @@ fn get(port: u16, path: &str) -> (String, String) {
     ask(open(port), &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 }
 
-fn metrics(tollgate: &Tollgate) -> Page {
+pub(crate) fn metrics(tollgate: &Tollgate) -> Page {
     let (status, body) = get(tollgate.http_port(), "/metrics");
     assert_eq!(status, "HTTP/1.1 200 OK");
     Page::read(&body)

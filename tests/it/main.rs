@@ -9,6 +9,7 @@ mod connections;
 mod debug;
 mod eviction;
 mod exposition;
+mod held_up;
 mod http;
 mod introspection;
 mod keyspace;
