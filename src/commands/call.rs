@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::monitor::Origin;
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
@@ -19,16 +20,13 @@ use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
-use crate::engine::{Engine, KeyRef, Scope, Stats, Value, View};
+use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
 use crate::lua::{Interpreter, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
 /// After so many requests of one batch the clock is read again.
 const CLOCK_EVERY: u32 = 256;
-
-/// What the scripts of one worker may take in memory.
-const SCRIPT_BYTES_MAX: usize = 256 << 20;
 
 /// A request with more words than this is timed by itself.
 pub(super) const WORDS_QUICK_MAX: usize = 1_000;
@@ -45,6 +43,8 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) now: Timestamp,
     /// Of the engine, where its shards are locked already and must not be locked again.
     pub(super) stats: Option<Stats>,
+    /// Set by a handler after which the engine may have to tell of other changes than before.
+    pub(super) settles: bool,
 }
 
 impl Call<'_, '_> {
@@ -186,10 +186,11 @@ impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
         let (tally, slot) = (service.new_tally(), service.running().new_slot());
         let now = clock.now();
+        let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
-            memory_max: SCRIPT_BYTES_MAX,
-            bare_codes: true,
+            memory_max: options.worker_bytes_max.as_usize(),
+            bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
         Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }
@@ -245,7 +246,7 @@ impl Worker {
         let mark = out.len();
         let mut reply = Reply::new(out, session.resp);
         let outcome = self.dispatch(session, host, args, &mut reply);
-        self.service.hand_out(host, self.now);
+        self.service.hand_out(host, self.now, Patience::UntilBusy);
         if session.caching
             && !session.transaction.is_open()
             && !self.is_of_client(session.last_command)
@@ -260,7 +261,7 @@ impl Worker {
         match outcome {
             Outcome::Pushed => return outcome,
             Outcome::Block => session.waits_silently = true,
-            Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
+            Outcome::Held | Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
         if outcome == Outcome::Reply { Outcome::Silent } else { outcome }
     }
@@ -319,11 +320,19 @@ impl Worker {
             self.settle(self.clock.now());
         }
         self.batch.runs.count(number);
+        let is_exec = self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG);
+        let monitored = self.service.monitors().any() && !self.entry(number).is_administrative();
+        if monitored && !is_exec {
+            self.show(session, host, args);
+        }
         let mut runner = Runner::new(self, session, host);
         let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
         let mut inner = runner.into_inner();
         if result.is_err() {
             self.batch.runs.fail();
+        }
+        if monitored && is_exec {
+            self.show(session, host, args);
         }
         if alone {
             let began = self.batch.began;
@@ -334,6 +343,11 @@ impl Worker {
             }
         }
         result
+    }
+
+    #[cold]
+    fn show(&self, session: &Session, host: &dyn Host, args: Args<'_>) {
+        self.service.monitors().show(host, (session, Origin::Client), args, self.clock.now());
     }
 
     /// Whether the time of such a request is no part of its batch's, which is shared.
@@ -401,6 +415,9 @@ impl Worker {
         }
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
+        }
+        if session.monitors && (flags.has(Flags::WRITE) || flags.has(Flags::READONLY)) {
+            return Err(Error::text("Replica can't interact with the keyspace"));
         }
         if session.is_restricted() && !flags.has(Flags::SUBSCRIBER) {
             return Err(Error::Subscriber(entry.name.clone()));

@@ -5,6 +5,7 @@
 //! the shards of the keys it declared is abandoned at the first command that needs another.
 
 use super::call::Answer;
+use super::monitor::Origin;
 use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::session::Outcome;
@@ -28,6 +29,10 @@ pub(super) struct Rights {
     pub(super) writes: bool,
     /// Also grow memory beyond its bound.
     pub(super) grows: bool,
+}
+
+impl Rights {
+    pub(super) const EVERYTHING: Self = Self { writes: true, grows: true };
 }
 
 /// A running script's way to the commands.
@@ -92,6 +97,7 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
     }
 
     fn carry_out(&mut self, number: u16, words: Args<'_>, reply: &mut Reply<'_>) -> Answer {
+        self.runner.show((number, words), Origin::Script);
         let result = self.runner.run_within((number, words), self.view, reply);
         if let Ok(Outcome::Silent) = result {
             reply.ok();

@@ -134,6 +134,7 @@ fn flags(peer: &Peer) -> String {
     let session = &peer.session;
     let tracker = session.tracking.as_deref();
     let set = [
+        (session.monitors, 'O'),
         (session.subscriptions() > 0, 'P'),
         (session.transaction.is_open(), 'x'),
         (session.wait().is_some(), 'b'),

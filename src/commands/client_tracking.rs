@@ -21,15 +21,15 @@ pub(super) fn tracking(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer
     let on = call.args.get(2).unwrap_or_default();
     if on.eq_ignore_ascii_case(b"ON") {
         let tracker = Arc::new(asked.tracker(call.session.tracking.as_deref())?);
-        let (service, id) = (call.service, call.session.id);
-        service.tracking().begin(service.engine(), id, &tracker);
+        call.service.tracking().begin(call.session.id, &tracker);
         call.session.tracking = Some(tracker);
     } else if on.eq_ignore_ascii_case(b"OFF") {
-        call.service.tracking().end(call.service.engine(), call.session.id);
+        call.service.tracking().end(call.session.id);
         call.session.tracking = None;
     } else {
         return Err(Error::Syntax);
     }
+    call.settles = true;
     call.session.caching = false;
     call.session.changed = true;
     reply.ok();
@@ -192,7 +192,9 @@ pub(super) fn tracking_info(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> A
     reply.map(3);
     reply.bulk("flags");
     reply.set(flags.len());
-    flags.iter().for_each(|flag| reply.bulk(flag));
+    for flag in flags {
+        reply.bulk(flag);
+    }
     reply.bulk("redirect");
     reply.integer(redirected_to(tracker));
     reply.bulk("prefixes");

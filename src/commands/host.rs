@@ -99,6 +99,8 @@ pub(crate) trait Host {
     fn wake(&self, id: u64);
     /// Answers the other connections of the thread that asks, because a script holds it up.
     fn serve_meanwhile(&self);
+    /// The same of all connections.
+    fn wake_all(&self);
     /// A line that a script writes to the log.
     fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.

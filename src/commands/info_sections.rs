@@ -78,13 +78,14 @@ pub(super) fn memory(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
     let (used, max) = (engine.used_bytes() as u64, engine.memory_max() as u64);
     let peak = facts.used_peak_bytes as u64;
+    let (scripts, libraries) = (call.service.scripts().stats(), call.service.libraries().stats());
     let sizes = [
         ("used_memory", used),
         ("used_memory_rss", facts.resident_bytes),
         ("used_memory_peak", peak),
         ("total_system_memory", facts.machine_bytes),
-        ("used_memory_lua", 0),
-        ("used_memory_scripts", 0),
+        ("used_memory_lua", call.service.script_runs().lua_bytes),
+        ("used_memory_scripts", (scripts.bytes + libraries.bytes) as u64),
         ("maxmemory", max),
     ];
     for (name, bytes) in sizes {
@@ -96,9 +97,12 @@ pub(super) fn memory(call: &Call<'_, '_>, out: &mut String) {
     }
     lines!(
         out,
-        "number_of_cached_scripts:0\n\
-         number_of_functions:0\n\
-         number_of_libraries:0\n\
+        "number_of_cached_scripts:{}\n\
+         number_of_functions:{}\n\
+         number_of_libraries:{}\n\
+         used_memory_scripts_eval:{}\n\
+         used_memory_functions:{}\n\
+         evicted_scripts:{}\n\
          maxmemory_policy:{}\n\
          mem_fragmentation_ratio:{:.2}\n\
          mem_fragmentation_bytes:{}\n\
@@ -109,6 +113,12 @@ pub(super) fn memory(call: &Call<'_, '_>, out: &mut String) {
          active_defrag_running:0\n\
          lazyfree_pending_objects:0\n\
          lazyfreed_objects:0\n",
+        scripts.scripts,
+        libraries.functions,
+        libraries.libraries,
+        scripts.bytes,
+        libraries.bytes,
+        scripts.evicted,
         engine.policy().name(),
         percent(facts.resident_bytes, used) / 100.0,
         facts.resident_bytes as i64 - used as i64,
@@ -163,7 +173,7 @@ pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
     let errors: u64 = baseline.errors_since(call.service.error_counts()).values().sum();
     let before = baseline.facts;
     let channels = call.service.channels();
-    let (tracked_keys, tracked_readers) = call.service.engine().tracked_counts();
+    let (tracked_keys, tracked_readers) = (stats.tracked_keys, stats.tracked_readers);
     let kilobytes = |bytes: u64| bytes as f64 / 1_024.0;
     lines!(
         out,
@@ -316,6 +326,7 @@ pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
 pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
     let stats = call.service.baseline().stats_since(&call.stats());
+    let scripts = call.service.script_runs();
     lines!(
         out,
         "version:{VERSION}\n\
@@ -324,6 +335,10 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
          shards:{}\n\
          decisions_allowed:{}\n\
          decisions_denied:{}\n\
+         scripts_over_declared_keys:{}\n\
+         scripts_over_all_keys:{}\n\
+         scripts_rerun:{}\n\
+         scripts_native:{}\n\
          clock_gap_usec:{}\n\
          started_unix_time:{}\n",
         facts.http_port.unwrap_or_default(),
@@ -331,6 +346,10 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         engine.shards(),
         stats.allowed,
         stats.denied,
+        scripts.declared,
+        scripts.all,
+        scripts.again,
+        scripts.native,
         facts.clock_gap_us,
         seconds(call.service.started()),
     );

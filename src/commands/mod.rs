@@ -41,6 +41,7 @@ mod limits;
 mod list_ends;
 mod lists;
 mod memory;
+mod monitor;
 mod noted_parameters;
 mod object;
 mod options;
@@ -48,6 +49,7 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod pause;
 mod runner;
 mod random_elements;
 mod running;
@@ -73,7 +75,6 @@ mod throttle;
 mod transaction;
 mod waiting;
 mod tracking;
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever runs scripts asks for them"))]
 mod twins;
 
 pub(crate) use call::Worker;
@@ -119,6 +120,7 @@ const FAMILIES: &[&[Spec]] = &[
     list_ends::SPECS,
     lists::SPECS,
     memory::SPECS,
+    monitor::SPECS,
     object::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,

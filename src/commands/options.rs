@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limit::LOG_ENTRIES_MAX_LOWEST;
+use crate::size::BytesMax;
 use crate::time::Duration;
 
 /// The section `limits`.
@@ -64,6 +65,14 @@ pub(crate) enum ThrottleRounding {
 pub(crate) struct ScriptOptions {
     /// A script that runs for this long makes others be answered BUSY; zero for never.
     pub(crate) busy_after: Duration,
+    /// Bytes that the scripts of one worker may take while they run.
+    pub(crate) worker_bytes_max: BytesMax,
+    /// Known limiter scripts are done without Lua.
+    pub(crate) native_twins: bool,
+    /// `redis.error_reply` with a code alone sends it alone, as before Redis 7.
+    pub(crate) bare_error_codes: bool,
+    /// Flags in a script's first line that no Redis knows are passed over.
+    pub(crate) accept_unknown_flags: bool,
 }
 
 /// The section `slowlog`.

@@ -219,11 +219,14 @@ fn patterns(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
+/// Where, the channel, and the text.
+type Publication = (Kind, Box<[u8]>, Box<[u8]>);
+
 /// Messages of a script that may yet be taken back and run again. Sessions are copied to be
 /// shown, and these are nobody else's: a copy has none.
 #[derive(Debug, Default)]
 pub(super) struct HeldBack {
-    messages: Vec<(Kind, Box<[u8]>, Box<[u8]>)>,
+    messages: Vec<Publication>,
     bytes: usize,
 }
 
@@ -238,7 +241,7 @@ impl Clone for HeldBack {
 
 impl HeldBack {
     fn add(&mut self, kind: Kind, channel: &[u8], text: &[u8]) {
-        self.bytes += channel.len() + text.len() + size_of::<(Kind, Box<[u8]>, Box<[u8]>)>();
+        self.bytes += channel.len() + text.len() + size_of::<Publication>();
         self.messages.push((kind, channel.into(), text.into()));
     }
 

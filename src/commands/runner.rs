@@ -6,6 +6,7 @@
 
 use super::call::{Answer, Call, Ground, Worker};
 use super::host::Host;
+use super::monitor::Origin;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
 use super::tally::Runs;
@@ -47,7 +48,12 @@ impl<'w> Runner<'w> {
                     }
                 };
                 let (service, session, host) = (&*worker.service, &mut *self.session, self.host);
-                answer(&mut Call { service, session, host, args, now, stats }, reply)
+                let mut call = Call { service, session, host, args, now, stats, settles: false };
+                let result = answer(&mut call, reply);
+                if call.settles {
+                    service.settle(ground);
+                }
+                result
             }
             Handler::Keyed(answer) => {
                 let request = worker.request(self.session, entry, args)?;
@@ -60,6 +66,14 @@ impl<'w> Runner<'w> {
             }
             Handler::Nested(answer) => answer(self, args, ground, reply),
             Handler::Parent => Err(crate::protocol::Error::Syntax),
+        }
+    }
+
+    /// Shows a command inside another one to who monitors.
+    pub(super) fn show(&self, (number, args): (u16, Args<'_>), origin: Origin) {
+        let (worker, monitors) = (self.worker, self.worker.service.monitors());
+        if monitors.any() && !worker.entry(number).is_administrative() {
+            monitors.show(self.host, (&*self.session, origin), args, worker.clock().now());
         }
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Slot {
     /// Runs that have begun, and whose they are: what `math.random` begins with.
     begun: AtomicU64,
     number: u64,
+    native: AtomicU64,
+    lua_bytes: AtomicU64,
 }
 
 /// How many scripts run, and how they have run.
@@ -69,6 +71,10 @@ pub(crate) struct ScriptRuns {
     pub(crate) all: u64,
     /// Of these, after they had been taken back for a key that they had not declared.
     pub(crate) again: u64,
+    /// By their twins, without Lua.
+    pub(crate) native: u64,
+    /// What Lua holds.
+    pub(crate) lua_bytes: u64,
 }
 
 impl Slot {
@@ -111,12 +117,20 @@ impl Slot {
         self.run.lock().as_ref().is_some_and(|run| run.is_long)
     }
 
+    pub(super) fn note_lua_bytes(&self, bytes: usize) {
+        self.lua_bytes.store(bytes as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }
 
     pub(super) fn count_declared(&self) {
         self.declared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_native(&self) {
+        self.native.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn count_all(&self, again: bool) {
@@ -201,6 +215,8 @@ impl Slots {
                 declared: sum.declared + slot.declared.load(Ordering::Relaxed),
                 all: sum.all + slot.all.load(Ordering::Relaxed),
                 again: sum.again + slot.again.load(Ordering::Relaxed),
+                native: sum.native + slot.native.load(Ordering::Relaxed),
+                lua_bytes: sum.lua_bytes + slot.lua_bytes.load(Ordering::Relaxed),
             }
         })
     }

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::options::LogEntries;
+use super::options::{LogEntries, ScriptOptions};
 use crate::size::BytesMax;
 use crate::time::Duration;
 
@@ -32,6 +32,8 @@ pub(crate) struct Runtime {
     pub(super) value_bytes_max: AtomicUsize,
     pub(super) log_entries_max: AtomicU32,
     pub(super) dragonfly_rounding: AtomicBool,
+    /// As they were at the start.
+    pub(super) scripts: ScriptOptions,
     /// In microseconds; zero for never.
     pub(super) busy_after_us: AtomicU64,
     /// In microseconds; negative for no slow log.
@@ -59,7 +61,7 @@ pub(crate) struct Initial {
     pub(crate) value_bytes_max: BytesMax,
     pub(crate) log_entries_max: LogEntries,
     pub(crate) dragonfly_rounding: bool,
-    pub(crate) busy_after: Duration,
+    pub(crate) scripts: ScriptOptions,
     pub(crate) slowlog_threshold: Duration,
     pub(crate) slowlog_entries_max: usize,
     pub(crate) latency_threshold: Duration,
@@ -79,7 +81,8 @@ impl Runtime {
             value_bytes_max: initial.value_bytes_max.as_usize().into(),
             log_entries_max: initial.log_entries_max.number().into(),
             dragonfly_rounding: initial.dragonfly_rounding.into(),
-            busy_after_us: initial.busy_after.as_micros().into(),
+            busy_after_us: initial.scripts.busy_after.as_micros().into(),
+            scripts: initial.scripts,
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),

@@ -14,6 +14,7 @@ use super::runner::Runner;
 use super::running::Kind;
 use super::session::Outcome;
 use super::spec::{Flags, KeyList};
+use super::twins::Twin;
 use crate::engine::{Engine, Scope, View};
 use crate::lua::{Call, Failure, Found, Invocation, Script, ScriptFlags};
 use crate::protocol::{Args, Error, Reply};
@@ -112,6 +113,12 @@ pub(super) fn run(
 ) -> Answer {
     let worker = runner.worker;
     let rights = job.rights(worker.lacks_room(Flags::DENYOOM))?;
+    let mut ground = ground;
+    if let Some(twin) = twin(runner, job, rights)
+        && run_twin(runner, twin, (job, &mut ground), reply)?
+    {
+        return Ok(Outcome::Reply);
+    }
     let kind = match job.program {
         Program::Script(_) => Kind::Eval,
         Program::Function(found) => Kind::function(&found.function().name, request),
@@ -134,6 +141,49 @@ pub(super) fn run(
         // All shards were there: it was killed when it began to write.
         Err(Failure::Abandoned) => Err(Error::ScriptKilled),
     }
+}
+
+/// What can take the script's place here.
+fn twin(runner: &Runner<'_>, job: &Job<'_>, rights: Rights) -> Option<&'static Twin> {
+    let Program::Script(script) = job.program else { return None };
+    let service = &runner.worker.service;
+    let twin = service.twins().find(script.sha())?;
+    // Who tracks what is read gets the script itself: its commands tell which keys those are.
+    let fits = rights == Rights::EVERYTHING
+        && !runner.session.tracks()
+        && job.words.keys.iter().all(|key| service.check_key_length(key).is_ok());
+    service.scripts().note_run(script);
+    fits.then_some(twin)
+}
+
+/// Returns whether the twin has done it all; else it has done nothing.
+fn run_twin(
+    runner: &Runner<'_>,
+    twin: &Twin,
+    (job, ground): (&Job<'_>, &mut Ground<'_, '_>),
+    reply: &mut Reply<'_>,
+) -> Result<bool, Error> {
+    let (worker, session) = (runner.worker, &*runner.session);
+    let engine = worker.service.engine();
+    let keys: KeyList<'_> = job.words.keys.iter().map(|key| engine.key(key)).collect();
+    let mut run = |view: &mut View<'_>| {
+        view.touch_keys(!session.no_touch);
+        view.act_for(session.id);
+        twin.run(view, &keys, job.words.args, reply).is_ok()
+    };
+    let done = match ground {
+        Ground::Lock(engine) => {
+            engine.try_transact(Scope::Keys(&keys), session.db, worker.now, run)?
+        }
+        Ground::Within(view) => {
+            view.select(session.db);
+            run(view)
+        }
+    };
+    if done {
+        worker.slot().count_native();
+    }
+    Ok(done)
 }
 
 fn lock_and_run(
@@ -194,12 +244,14 @@ fn run_in(
     let mut caller = Caller::new(runner, view, reach, rights);
     let call: &mut dyn Call = &mut caller;
     let mut interpreter = worker.interpreter();
-    match job.program {
+    let result = match job.program {
         Program::Script(script) => {
             interpreter.run((service.scripts(), script), invocation, call, reply)
         }
         Program::Function(found) => {
             interpreter.call_function((service.libraries(), found), invocation, call, reply)
         }
-    }
+    };
+    worker.slot().note_lua_bytes(interpreter.used_bytes());
+    result
 }

@@ -3,14 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
+use super::call::Ground;
 use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::monitor::Monitors;
+use super::pause::Pause;
 use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
@@ -20,8 +24,9 @@ use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
 use super::transaction::{self, Watch};
+use super::twins::Twins;
 use super::waiting::Wait;
-use crate::engine::{Engine, KeyHasher, Stats};
+use crate::engine::{Engine, KeyHasher, Patience, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
@@ -38,11 +43,16 @@ pub(crate) struct Service {
     baseline: Mutex<Baseline>,
     scripts: Scripts,
     libraries: Libraries,
+    twins: Twins,
     scripts_running: Slots,
+    /// The engine has not been told yet whether to tell of every change.
+    unsettled: AtomicBool,
     /// Keys that nobody watches any longer, in shards that were held for long.
     unwatched: Mutex<Vec<Watch>>,
     channels: Channels,
     tracking: Tracking,
+    monitors: Monitors,
+    pause: Pause,
     /// By connection.
     waits: DashMap<u64, Arc<Wait>, KeyHasher>,
     /// Ended, and still with keys in shards that were held for long.
@@ -51,6 +61,10 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(engine: Engine, runtime: Runtime, now: Timestamp) -> Self {
+        let scripts = &runtime.scripts;
+        let unknown_flags =
+            if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
+        let twins = if scripts.native_twins { Twins::all() } else { Twins::default() };
         let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         Self {
@@ -63,12 +77,16 @@ impl Service {
             tallies: Mutex::default(),
             started: now,
             baseline: Mutex::default(),
-            scripts: Scripts::new(UnknownFlags::Accept),
+            scripts: Scripts::new(unknown_flags),
+            twins,
             libraries: Libraries::default(),
             scripts_running: Slots::default(),
+            unsettled: AtomicBool::default(),
             unwatched: Mutex::default(),
             channels,
             tracking,
+            monitors: Monitors::default(),
+            pause: Pause::default(),
             waits,
             unwaited: Mutex::default(),
         }
@@ -82,6 +100,14 @@ impl Service {
         &self.tracking
     }
 
+    pub(super) fn monitors(&self) -> &Monitors {
+        &self.monitors
+    }
+
+    pub(crate) fn pause(&self) -> &Pause {
+        &self.pause
+    }
+
     pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {
         &self.waits
     }
@@ -92,10 +118,10 @@ impl Service {
 
     /// Tells others what has happened in the keyspace, if anything.
     #[inline]
-    pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp) {
+    pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp, patience: Patience) {
         // Serving one who waits may be news for others.
         while self.engine.has_news() {
-            self.tracking.hand_out(&self.engine, host, now);
+            self.tracking.hand_out(&self.engine, host, (now, patience));
         }
     }
 
@@ -107,8 +133,32 @@ impl Service {
         if session.subscriptions() > 0 {
             self.channels.leave(session.id);
         }
+        if session.monitors {
+            self.monitors.remove(session.id);
+        }
         if session.tracking.is_some() {
-            self.tracking.end(&self.engine, session.id);
+            self.tracking.end(session.id);
+            self.unsettled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the engine tell of every change, or no longer.
+    pub(super) fn settle(&self, ground: Ground<'_, '_>) {
+        let broadcasts = || self.tracking.broadcasts();
+        match ground {
+            Ground::Lock(engine) => {
+                if engine.broadcast(broadcasts, Patience::UntilBusy).is_err() {
+                    self.unsettled.store(true, Ordering::Relaxed);
+                }
+            }
+            Ground::Within(view) => view.broadcast(broadcasts()),
+        }
+    }
+
+    fn settle_rest(&self) {
+        if self.unsettled.swap(false, Ordering::Relaxed) {
+            let done = self.engine.broadcast(|| self.tracking.broadcasts(), Patience::None);
+            self.unsettled.fetch_or(done.is_err(), Ordering::Relaxed);
         }
     }
 
@@ -161,6 +211,10 @@ impl Service {
         &self.scripts
     }
 
+    pub(super) fn twins(&self) -> &Twins {
+        &self.twins
+    }
+
     pub(super) fn libraries(&self) -> &Libraries {
         &self.libraries
     }
@@ -194,6 +248,8 @@ impl Service {
     pub(crate) fn upkeep(&self, now: Timestamp) {
         transaction::forget_rest(self, now);
         self.unwait_rest(now);
+        self.settle_rest();
+        self.tracking.serve_stalled(&self.engine, now);
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dashmap::DashMap;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::host::Host;
 use super::push::{Keys, Push};
-use crate::engine::{Engine, KeyHasher, News, Readers};
+use crate::engine::{Engine, KeyHasher, News, Patience, Readers};
 use crate::time::Timestamp;
 
 /// Of which keys a connection hears.
@@ -78,10 +78,16 @@ impl Tracker {
 /// Prefixes, and who wants to hear of keys that begin so.
 type Prefixes = BTreeMap<Box<[u8]>, BTreeSet<u64>>;
 
+/// A database, and two of its keys.
+type Stalled = (u8, [Box<[u8]>; 2]);
+
 #[derive(Debug)]
 pub(crate) struct Tracking {
     trackers: DashMap<u64, Arc<Tracker>, KeyHasher>,
     prefixes: RwLock<Prefixes>,
+    /// Pairs of keys, one of which was held when one who waits for both could be served; no more
+    /// than there are who wait.
+    stalled: Mutex<Vec<Stalled>>,
 }
 
 /// How many track, and what.
@@ -93,25 +99,23 @@ pub(super) struct TrackingCounts {
 
 impl Tracking {
     pub(super) fn new(hasher: &KeyHasher) -> Self {
-        Self { trackers: DashMap::with_hasher(hasher.clone()), prefixes: RwLock::default() }
+        let trackers = DashMap::with_hasher(hasher.clone());
+        Self { trackers, prefixes: RwLock::default(), stalled: Mutex::default() }
     }
 
     /// From here on the connection is told as its tracker says.
-    pub(super) fn begin(&self, engine: &Engine, connection: u64, tracker: &Arc<Tracker>) {
+    pub(super) fn begin(&self, connection: u64, tracker: &Arc<Tracker>) {
         self.trackers.insert(connection, Arc::clone(tracker));
         if tracker.prefixes.is_empty() {
             return;
         }
         let mut prefixes = self.prefixes.write();
-        if prefixes.is_empty() {
-            engine.broadcast(true);
-        }
         for prefix in &tracker.prefixes {
             prefixes.entry(prefix.clone()).or_default().insert(connection);
         }
     }
 
-    pub(super) fn end(&self, engine: &Engine, connection: u64) {
+    pub(super) fn end(&self, connection: u64) {
         let Some((_, tracker)) = self.trackers.remove(&connection) else { return };
         if tracker.prefixes.is_empty() {
             return;
@@ -125,9 +129,12 @@ impl Tracking {
                 }
             }
         }
-        if prefixes.is_empty() {
-            engine.broadcast(false);
-        }
+    }
+
+    /// Whether every change is to be told of. Whenever that may have changed, the engine has to
+    /// be told; until then it tells too much, never too little.
+    pub(super) fn broadcasts(&self) -> bool {
+        !self.prefixes.read().is_empty()
     }
 
     pub(super) fn counts(&self) -> TrackingCounts {
@@ -135,7 +142,12 @@ impl Tracking {
     }
 
     /// Tells everyone what concerns it of what has happened in the engine.
-    pub(super) fn hand_out(&self, engine: &Engine, host: &dyn Host, now: Timestamp) {
+    pub(super) fn hand_out(
+        &self,
+        engine: &Engine,
+        host: &dyn Host,
+        (now, patience): (Timestamp, Patience),
+    ) {
         let mut changed = Vec::new();
         for news in engine.take_news() {
             match news {
@@ -149,10 +161,24 @@ impl Tracking {
                     changed.push((key, by));
                 }
                 News::Served(connection) => host.wake(connection),
-                News::Stalled { db, keys } => engine.serve_stalled(db, keys, now),
+                News::Stalled { db, keys } => {
+                    if engine.serve_stalled(db, &keys, now, patience).is_err() {
+                        self.stalled.lock().push((db, keys));
+                    }
+                }
             }
         }
         self.broadcast(host, &changed);
+    }
+
+    /// Serves those who wait, and whose keys were held when they could have been served.
+    pub(super) fn serve_stalled(&self, engine: &Engine, now: Timestamp) {
+        let stalled = std::mem::take(&mut *self.stalled.lock());
+        for (db, keys) in stalled {
+            if engine.serve_stalled(db, &keys, now, Patience::None).is_err() {
+                self.stalled.lock().push((db, keys));
+            }
+        }
     }
 
     fn tell_readers(&self, host: &dyn Host, key: &[u8], readers: &Readers, by: u64) {
@@ -173,9 +199,10 @@ impl Tracking {
             let all = beginning_with(prefix, changed, |_| true);
             for reader in readers {
                 let Some(tracker) = self.tracker(*reader) else { continue };
-                let keys = match tracker.noloop {
-                    true => beginning_with(prefix, changed, |by| by != *reader),
-                    false => all.clone(),
+                let keys = if tracker.noloop {
+                    beginning_with(prefix, changed, |by| by != *reader)
+                } else {
+                    all.clone()
                 };
                 if keys.is_some() {
                     tracker.tell(host, *reader, keys);

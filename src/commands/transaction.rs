@@ -9,6 +9,7 @@
 //! forgets a session calls [`Service::forget`](super::Service::forget) first.
 
 use super::call::{Answer, Call, Ground};
+use super::monitor::Origin;
 use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Session};
@@ -242,12 +243,12 @@ fn forget_watched(service: &Service, session: &mut Session, now: Timestamp) {
     forget(service, std::mem::take(&mut session.transaction.watched), now);
 }
 
-/// Ends the watching of these keys; where a shard is held for long, as soon as it can be.
+/// Ends the watching of these keys; where a shard is held, within a second.
 fn forget(service: &Service, watched: Vec<Watch>, now: Timestamp) {
     for watch in watched {
         let key = service.engine().key(&watch.key);
         let scope = Scope::Keys(std::slice::from_ref(&key));
-        let done = service.engine().try_transact(scope, watch.db, now, |view| view.unwatch(key));
+        let done = service.engine().attempt(scope, watch.db, now, |view| view.unwatch(key));
         if done.is_err() {
             service.unwatched().lock().push(watch);
         }
@@ -364,9 +365,10 @@ fn carry_out(
         let args = args.as_args();
         let is_timed = worker.is_timed_alone(*number, args);
         let began = is_timed.then(|| worker.clock().now());
+        runner.show((*number, args), Origin::Client);
         match runner.run_within((*number, args), view, reply) {
             // Nothing waits here: what would, has answered.
-            Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block) => {}
+            Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block | Outcome::Held) => {}
             // An array has as many elements as it says.
             Ok(Outcome::Silent) => reply.ok(),
             Ok(Outcome::Close) => outcome = Outcome::Close,

@@ -251,7 +251,7 @@ impl Service {
     fn unwait(&self, wait: Arc<Wait>, now: Timestamp) {
         for key in &wait.keys {
             let key = self.engine().key(key);
-            let done = self.engine().try_transact(Scope::Keys(&[key]), wait.db, now, |view| {
+            let done = self.engine().attempt(Scope::Keys(&[key]), wait.db, now, |view| {
                 view.wait_no_longer(key, wait.connection);
             });
             if done.is_err() {
@@ -264,7 +264,9 @@ impl Service {
     /// Takes away what had to be left.
     pub(super) fn unwait_rest(&self, now: Timestamp) {
         let rest = std::mem::take(&mut *self.unwaited().lock());
-        rest.into_iter().for_each(|wait| self.unwait(wait, now));
+        for wait in rest {
+            self.unwait(wait, now);
+        }
     }
 }
 

@@ -26,7 +26,7 @@ struct Watched {
 
 #[derive(Debug, Default)]
 pub(super) struct Followers {
-    /// There is somebody below whom changes concern.
+    /// There is somebody below whom changes concern, or something to tell.
     any: bool,
     watched: BTreeMap<Place, Watched>,
     tracked: Tracked,
@@ -57,7 +57,17 @@ impl Followers {
     }
 
     fn settle(&mut self) {
-        self.any = !self.watched.is_empty() || self.tracked.is_active() || self.waiters.is_active();
+        self.any = !self.watched.is_empty()
+            || self.tracked.is_active()
+            || self.tracked.has_news()
+            || self.waiters.is_active()
+            || self.waiters.is_stirred();
+    }
+
+    /// Whether there is anybody whom changes concern, or anything to tell: with one look.
+    #[inline]
+    pub(super) fn are_any(&self) -> bool {
+        self.any
     }
 
     /// The one way to what is tracked.

@@ -15,11 +15,12 @@ use parking_lot::{Mutex, MutexGuard};
 #[error("a script has been running for long")]
 pub(crate) struct Busy;
 
-/// Whether somebody who waits gives up while a transaction is long.
+/// How somebody waits for a shard that is held.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Patience {
+pub(crate) enum Patience {
+    /// Not at all: who keeps house has to be there for everyone.
+    None,
     UntilBusy,
-    Endless,
 }
 
 /// How often somebody who waits looks whether a transaction has become long.
@@ -53,19 +54,13 @@ impl Long {
     ) -> Result<MutexGuard<'m, T>, Busy> {
         match mutex.try_lock() {
             Some(guard) => Ok(guard),
-            None => self.wait(mutex, patience),
+            None if patience == Patience::None => Err(Busy),
+            None => self.wait(mutex),
         }
     }
 
     #[cold]
-    fn wait<'m, T>(
-        &self,
-        mutex: &'m Mutex<T>,
-        patience: Patience,
-    ) -> Result<MutexGuard<'m, T>, Busy> {
-        if patience == Patience::Endless {
-            return Ok(mutex.lock());
-        }
+    fn wait<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Busy> {
         loop {
             if let Some(guard) = mutex.try_lock_for(LOOK_EVERY) {
                 return Ok(guard);

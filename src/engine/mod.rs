@@ -34,17 +34,16 @@ use smallvec::SmallVec;
 
 pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
-pub(crate) use long::{Busy, Long};
+pub(crate) use long::{Busy, Long, Patience};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use tracked::{NOBODY, News, Readers};
-pub(crate) use value::{Collection, Value, reserve};
+pub(crate) use value::{Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
 pub(crate) use waiting::{Served, Waiter};
 
 use crate::protocol::Error;
 use crate::time::Timestamp;
-use long::Patience;
 use outbox::Outbox;
 use shard::{Counts, Shard};
 use table::{Held, KEY_BYTES_MIN};
@@ -119,6 +118,9 @@ pub(crate) struct Stats {
     pub(crate) allowed: u64,
     pub(crate) denied: u64,
     pub(crate) used_bytes: usize,
+    /// Keys whose readers are told of their changes, and those readers.
+    pub(crate) tracked_keys: usize,
+    pub(crate) tracked_readers: usize,
     pub(crate) databases: [DatabaseStats; DATABASES],
 }
 
@@ -138,8 +140,19 @@ impl Stats {
                 expiring: table.expiring(),
             })
         };
-        let (used_bytes, databases) = (shard.held().bytes, std::array::from_fn(database));
-        Self { hits, misses, expired, evicted, allowed, denied, used_bytes, databases }
+        let (tracked_keys, tracked_readers) = shard.followers.tracked_counts();
+        Self {
+            hits,
+            misses,
+            expired,
+            evicted,
+            allowed,
+            denied,
+            used_bytes: shard.held().bytes,
+            tracked_keys,
+            tracked_readers,
+            databases: std::array::from_fn(database),
+        }
     }
 
     fn add(&mut self, other: &Self) {
@@ -150,6 +163,8 @@ impl Stats {
         self.allowed += other.allowed;
         self.denied += other.denied;
         self.used_bytes += other.used_bytes;
+        self.tracked_keys += other.tracked_keys;
+        self.tracked_readers += other.tracked_readers;
         for (sum, database) in self.databases.iter_mut().zip(&other.databases) {
             sum.keys += database.keys;
             sum.expiring += database.expiring;
@@ -203,7 +218,20 @@ impl Engine {
         Ok(self.transact_in(guards, db, now, f))
     }
 
-    /// The same for who can wait for as long as it takes.
+    /// The same for who must not wait at all, and can come again.
+    pub(crate) fn attempt<R>(
+        &self,
+        scope: Scope<'_>,
+        db: usize,
+        now: Timestamp,
+        f: impl FnOnce(&mut View<'_>) -> R,
+    ) -> Result<R, Busy> {
+        let guards = self.lock(scope, Patience::None)?;
+        Ok(self.transact_in(guards, db, now, f))
+    }
+
+    /// The same for tests, which hold nothing for long.
+    #[cfg(test)]
     pub(crate) fn transact<R>(
         &self,
         scope: Scope<'_>,
@@ -211,8 +239,7 @@ impl Engine {
         now: Timestamp,
         f: impl FnOnce(&mut View<'_>) -> R,
     ) -> R {
-        let guards = self.lock(scope, Patience::Endless);
-        self.transact_in(guards.expect("patience has no end"), db, now, f)
+        self.try_transact(scope, db, now, f).expect("no transaction is long")
     }
 
     #[inline]
@@ -234,6 +261,17 @@ impl Engine {
         }
         let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.are_any()) {
+            self.tell_followers(&mut view);
+        }
+        let held = view.guards.iter().map(|(_, shard)| shard.held());
+        self.account(before, held.fold(Held::default(), Held::plus));
+        result
+    }
+
+    /// Serves who waits for what has changed, and posts what others must be told.
+    #[cold]
+    fn tell_followers(&self, view: &mut View<'_>) {
         if view.guards.iter().any(|(_, shard)| shard.followers.is_stirred()) {
             let served = view.serve();
             self.post_more(served);
@@ -242,9 +280,6 @@ impl Engine {
             let by = view.by;
             self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
         }
-        let held = view.guards.iter().map(|(_, shard)| shard.held());
-        self.account(before, held.fold(Held::default(), Held::plus));
-        result
     }
 
     fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {

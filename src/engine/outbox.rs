@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Engine;
 use super::shard::Shard;
 use super::tracked::{NOBODY, News};
+use super::{Busy, Engine, Patience, View};
 
 #[derive(Debug)]
 pub(super) struct Outbox {
@@ -71,11 +71,14 @@ impl Engine {
         std::mem::take(&mut *news)
     }
 
-    /// From here on every change is news, or only those of tracked keys.
-    pub(crate) fn broadcast(&self, on: bool) {
-        for shard in &self.shards {
-            shard.lock().followers.track(|tracked| tracked.broadcast(on));
+    /// From here on every change is news, or only those of tracked keys, as `on` says once a
+    /// shard is locked: who asks last decides.
+    pub(crate) fn broadcast(&self, on: impl Fn() -> bool, patience: Patience) -> Result<(), Busy> {
+        for number in 0..self.shards.len() {
+            let (_, mut shard) = self.lock_shard(number, patience)?;
+            shard.followers.track(|tracked| tracked.broadcast(on()));
         }
+        Ok(())
     }
 
     /// Counts one more tracked key. Returns whether that is one too many.
@@ -91,12 +94,13 @@ impl Engine {
     pub(crate) fn set_tracked_keys_max(&self, keys: usize) {
         self.outbox.tracked_keys_max.store(keys, Ordering::Relaxed);
     }
+}
 
-    /// Keys tracked, and readers of them in all.
-    pub(crate) fn tracked_counts(&self) -> (usize, usize) {
-        self.shards.iter().fold((0, 0), |(keys, readers), shard| {
-            let (more_keys, more_readers) = shard.lock().followers.tracked_counts();
-            (keys + more_keys, readers + more_readers)
-        })
+impl View<'_> {
+    /// The same in the locked shards.
+    pub(crate) fn broadcast(&mut self, on: bool) {
+        for (_, shard) in &mut self.guards {
+            shard.followers.track(|tracked| tracked.broadcast(on));
+        }
     }
 }

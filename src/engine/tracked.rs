@@ -165,7 +165,7 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Engine, Scope, Value};
+    use crate::engine::{Engine, Patience, Scope, Value};
     use crate::time::Timestamp;
 
     const NOW: Timestamp = Timestamp::from_micros(1_000);
@@ -231,7 +231,8 @@ mod tests {
         }
         let told = [changed(b"a", &[3], NOBODY), changed(b"b", &[3], NOBODY)];
         assert_eq!(engine.take_news(), told);
-        assert_eq!(engine.tracked_counts(), (2, 2));
+        let stats = engine.stats();
+        assert_eq!((stats.tracked_keys, stats.tracked_readers), (2, 2));
     }
 
     #[test]
@@ -244,16 +245,16 @@ mod tests {
         assert_eq!(engine.take_news(), [News::Flushed]);
         put(&engine, b"a", 5);
         assert!(!engine.has_news());
-        assert_eq!(engine.tracked_counts(), (0, 0));
+        assert_eq!(engine.stats().tracked_keys, 0);
     }
 
     #[test]
     fn broadcasting_tells_of_every_change_until_it_ends() {
         let engine = Engine::new(4, 7);
-        engine.broadcast(true);
+        engine.broadcast(|| true, Patience::UntilBusy).expect("nobody holds a shard");
         put(&engine, b"a", 5);
         assert_eq!(engine.take_news(), [changed(b"a", &[], 5)]);
-        engine.broadcast(false);
+        engine.broadcast(|| false, Patience::UntilBusy).expect("nobody holds a shard");
         put(&engine, b"a", 5);
         assert!(!engine.has_news());
     }

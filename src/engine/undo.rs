@@ -10,7 +10,7 @@ use super::effect::Mark;
 use super::key::{Key, KeyRef};
 use super::shard::Shard;
 use super::table::{Entry, Slot};
-use super::value::Undoing;
+use super::value::{Undoing, Value};
 use super::view::View;
 use crate::time::Timestamp;
 
@@ -76,7 +76,7 @@ impl Shard {
                 Inverse::RollBack { db, key, tag } => {
                     let key = KeyRef::within_shard(key.as_bytes(), tag);
                     if let Some(slot) = self.slot(db, key) {
-                        self.revalue(db, slot, |value| value.roll_back());
+                        self.revalue(db, slot, Value::roll_back);
                     }
                 }
                 Inverse::Expire { db, key, tag, expires } => {
@@ -144,7 +144,7 @@ impl View<'_> {
 mod tests {
     use super::*;
     use crate::collection::{Hash, SortedSet};
-    use crate::engine::{Cursor, Engine, Scope, Value};
+    use crate::engine::{Cursor, Engine, Scope};
 
     /// Everything a shard shows of its keys.
     fn shown(engine: &Engine) -> Vec<(Vec<u8>, String)> {

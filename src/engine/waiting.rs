@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use super::Engine;
 use super::key::KeyRef;
 use super::tracked::News;
 use super::view::View;
+use super::{Busy, Engine, Patience, Scope};
 use crate::time::Timestamp;
 
 /// A key and its database.
@@ -150,32 +150,42 @@ impl View<'_> {
 
 impl Engine {
     /// Serves one who needed another key as well.
-    pub(crate) fn serve_stalled(&self, db: u8, [key, other]: [Box<[u8]>; 2], now: Timestamp) {
-        let keys = [self.key(&key), self.key(&other)];
-        let db = usize::from(db);
-        self.transact(super::Scope::Keys(&keys), db, now, |view| {
-            view.shard(keys[0]).followers.wait(|waiters| waiters.changed(db, &key));
-        });
+    pub(crate) fn serve_stalled(
+        &self,
+        db: u8,
+        [key, other]: &[Box<[u8]>; 2],
+        now: Timestamp,
+        patience: Patience,
+    ) -> Result<(), Busy> {
+        let keys = [self.key(key), self.key(other)];
+        let (scope, db) = (Scope::Keys(&keys), usize::from(db));
+        let serve = |view: &mut View<'_>| {
+            view.shard(keys[0]).followers.wait(|waiters| waiters.changed(db, key));
+        };
+        match patience {
+            Patience::None => self.attempt(scope, db, now, serve),
+            Patience::UntilBusy => self.try_transact(scope, db, now, serve),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Scope, Value};
+    use crate::engine::Value;
 
     const NOW: Timestamp = Timestamp::from_micros(1);
 
     /// Takes the whole key, or wants another one, too.
     #[derive(Debug)]
-    struct Taker(Option<&'static [u8]>);
+    struct Taker(Option<Box<[u8]>>);
 
     impl Waiter for Taker {
         fn serve(&self, view: &mut View<'_>, key: KeyRef<'_>) -> Served {
-            if let Some(other) = self.0
-                && !view.holds(view.engine.key(other))
+            if let Some(other) = &self.0
+                && !view.holds(view.key(other))
             {
-                return Served::Needs(other.into());
+                return Served::Needs(other.clone());
             }
             view.remove(key);
             Served::Done
@@ -229,16 +239,17 @@ mod tests {
     #[test]
     fn key_of_another_shard_is_waited_for_and_nobody_overtakes() {
         let engine = Engine::new(4, 7);
-        let names: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
-        let shard = |name| engine.shard_of(engine.key(name));
-        let other = names.into_iter().find(|name| shard(name) != shard(b"k")).expect("four");
-        wait(&engine, b"k", 5, Taker(Some(other)));
+        let shard = |name: &[u8]| engine.shard_of(engine.key(name));
+        let mut names = (0..1_000).map(|number| number.to_string().into_bytes());
+        let other: Box<[u8]> = names.find(|name| shard(name) != shard(b"k")).expect("one").into();
+        wait(&engine, b"k", 5, Taker(Some(other.clone())));
         wait(&engine, b"k", 3, Taker(None));
         put(&engine, b"k");
-        let stalled = News::Stalled { db: 0, keys: [Box::from(&b"k"[..]), other.into()] };
+        let stalled = News::Stalled { db: 0, keys: [Box::from(&b"k"[..]), other.clone()] };
         assert_eq!(engine.take_news(), [stalled]);
         assert!(is_there(&engine, b"k"));
-        engine.serve_stalled(0, [Box::from(&b"k"[..]), other.into()], NOW);
+        let keys = [Box::from(&b"k"[..]), other];
+        engine.serve_stalled(0, &keys, NOW, Patience::None).expect("nobody holds a shard");
         assert_eq!(engine.take_news(), [News::Served(5)]);
         assert!(!is_there(&engine, b"k"));
     }

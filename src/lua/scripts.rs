@@ -49,7 +49,6 @@ pub(crate) struct Script {
     loaded: AtomicBool,
     /// How many scripts had been added when this was last run.
     used: AtomicU64,
-    runs: AtomicU64,
 }
 
 impl Script {
@@ -61,7 +60,6 @@ impl Script {
             wide: AtomicBool::default(),
             loaded: AtomicBool::default(),
             used: AtomicU64::default(),
-            runs: AtomicU64::default(),
         })
     }
 
@@ -89,10 +87,6 @@ impl Script {
 
     pub(crate) fn mark_wide(&self) {
         self.wide.store(true, Relaxed);
-    }
-
-    pub(crate) fn runs(&self) -> u64 {
-        self.runs.load(Relaxed)
     }
 
     fn bytes(&self) -> usize {
@@ -194,9 +188,8 @@ impl Scripts {
         Ok(script)
     }
 
-    /// Counts a run.
-    pub(super) fn note_run(&self, script: &Script) {
-        script.runs.fetch_add(1, Relaxed);
+    /// The script runs: it is not the longest unused.
+    pub(crate) fn note_run(&self, script: &Script) {
         let added = self.added.load(Relaxed);
         if script.used.load(Relaxed) != added {
             script.used.store(added, Relaxed);

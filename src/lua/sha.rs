@@ -28,10 +28,6 @@ impl Sha {
         Some(Self(bytes))
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8; 20] {
-        &self.0
-    }
-
     pub(crate) fn hex(&self) -> String {
         self.to_string()
     }

@@ -11,6 +11,7 @@ pub(crate) struct OwnedArgs {
 }
 
 impl OwnedArgs {
+    #[cfg(test)]
     pub(crate) fn of<T: AsRef<[u8]>>(words: impl IntoIterator<Item = T>) -> Self {
         let mut owned = Self::default();
         for word in words {

@@ -213,7 +213,7 @@ fn initial(settings: &Settings) -> Initial {
         value_bytes_max: settings.engine.value_bytes_max,
         log_entries_max: settings.limits.log_entries_max,
         dragonfly_rounding: settings.limits.throttle_rounding == ThrottleRounding::Dragonfly,
-        busy_after: settings.lua.busy_after,
+        scripts: settings.lua.clone(),
         slowlog_threshold: settings.slowlog.threshold,
         slowlog_entries_max: settings.slowlog.entries_max,
         latency_threshold: settings.latency.threshold,

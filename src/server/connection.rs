@@ -67,6 +67,7 @@ impl Scratch {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts of its own each, in any combination")]
 pub(super) struct Connection {
     stream: TcpStream,
     scratch: Rc<RefCell<Scratch>>,
@@ -87,7 +88,9 @@ pub(super) struct Connection {
     overflowed: bool,
     /// What was read after the end.
     discarded_bytes: usize,
-    /// When the wait of the last request is over.
+    /// The next request is not begun before a pause is over.
+    held: bool,
+    /// When the wait of the last request is over, or the pause.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -120,6 +123,7 @@ impl Connection {
             more: false,
             overflowed: false,
             discarded_bytes: 0,
+            held: false,
             timer: None,
         }
     }
@@ -137,8 +141,9 @@ impl Connection {
                 self.deliver(cx);
                 continue;
             }
-            if self.session.wait().is_some() {
-                match self.wait(cx) {
+            if self.session.wait().is_some() || self.held {
+                let waited = if self.held { self.hold(cx) } else { self.wait(cx) };
+                match waited {
                     Poll::Ready(Some(end)) => return Poll::Ready(end),
                     Poll::Ready(None) => continue,
                     Poll::Pending if self.hub.is_draining() => return Poll::Ready(End::Done),
@@ -185,6 +190,22 @@ impl Connection {
             self.peer.answered(&mut self.session);
             self.peer.active(now);
             self.send(cx, &mut answer);
+            return Poll::Ready(None);
+        }
+        self.read_ahead(cx)
+    }
+
+    /// Goes on once the pause is over, or should be.
+    fn hold(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        let left = self.hub.service().pause().left(self.hub.clock().now());
+        let over = left.is_none_or(|left| {
+            let sleep = || Box::pin(tokio::time::sleep(left.as_std()));
+            self.timer.get_or_insert_with(sleep).as_mut().poll(cx).is_ready()
+        });
+        if over {
+            self.timer = None;
+            self.held = false;
+            self.more = true;
             return Poll::Ready(None);
         }
         self.read_ahead(cx)
@@ -285,8 +306,7 @@ impl Connection {
         Poll::Ready(self.end())
     }
 
-    /// Reads and answers once while a script holds the thread up. The socket itself is asked, for
-    /// the reactor knows nothing new; its task goes on from where this leaves the connection.
+    /// Reads and answers once while a script holds the thread up; its task goes on from there.
     pub(super) fn answer_meanwhile(&mut self, scratch: &mut Scratch) {
         let is_idle = self.unsent.is_empty() && self.session.wait().is_none();
         if !is_idle || self.closing || self.peer.is_killed() {
@@ -302,7 +322,6 @@ impl Connection {
         self.answer_tail(&mut Context::from_waker(Waker::noop()), tools);
         self.peer.set_torn(self.tail.len());
         if self.closing && self.unsent.is_empty() {
-            // Whoever has been told OK to QUIT waits for the end.
             drop(SockRef::from(&self.stream).shutdown(Shutdown::Write));
         }
         self.peer.wake();
@@ -338,7 +357,7 @@ impl Connection {
         } else {
             answered = self.answer(cx, tools, input);
         }
-        if self.session.wait().is_some() {
+        if self.session.wait().is_some() || self.held {
             // What comes behind stays unread.
             self.torn = Torn::default();
             self.more = false;
@@ -379,6 +398,10 @@ impl Connection {
             match outcome {
                 Outcome::Close => {
                     self.closing = true;
+                    break;
+                }
+                Outcome::Held => {
+                    self.held = true;
                     break;
                 }
                 Outcome::Block => break,

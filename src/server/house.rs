@@ -11,6 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::hub::Hub;
+use crate::engine::Patience;
 use crate::time::{DISCIPLINE_PERIOD, Discipline, Duration};
 
 /// A gap between our clock and the wall clock above this is worth a person's attention.
@@ -41,7 +42,7 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
                     expire(&hub, options.expiry_budget);
                 }
                 make_room(&hub, options.expiry_budget);
-                hub.service().hand_out(&*hub, hub.clock().now());
+                hub.service().hand_out(&*hub, hub.clock().now(), Patience::None);
             }
             _ = scripts.tick() => hub.service().look_for_long(hub.clock().now()),
             _ = second.tick() => {

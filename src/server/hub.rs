@@ -203,9 +203,7 @@ impl Hub {
     /// From here on no request is read that is not begun already; wakes everyone who waits.
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
-        for peer in &self.peers {
-            peer.wake();
-        }
+        self.wake_all();
     }
 
     /// Ends what is left of the connections.
@@ -390,6 +388,10 @@ impl Host for Hub {
         if let Some(peer) = self.peers.get(&id) {
             peer.wake();
         }
+    }
+
+    fn wake_all(&self) {
+        self.peers.iter().for_each(|peer| peer.wake());
     }
 
     fn log_of_script(&self, level: LogLevel, text: &[u8]) {

@@ -124,7 +124,7 @@ impl PeerState {
     /// Silence is what it has asked for: it waits for what others do.
     pub(super) fn is_listener(&self) -> bool {
         let session = self.session.lock();
-        session.subscriptions() > 0 || session.wait().is_some()
+        session.listens() || session.wait().is_some()
     }
 
     pub(super) fn show(&self, now: Timestamp) -> Peer {

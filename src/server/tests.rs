@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::hub::{Hub, Identity, Readiness, Traffic};
 use super::peer::PeerState;
-use crate::commands::{Initial, Runtime, Service, Session};
+use crate::commands::{Initial, Runtime, ScriptOptions, Service, Session};
 use crate::engine::Engine;
 use crate::telemetry::Events;
 use crate::time::{Clock, Duration, Timestamp};
@@ -23,7 +23,13 @@ pub(crate) fn hub(password: &str, protected: bool) -> Hub {
         value_bytes_max: "1kb".parse().expect("a size"),
         log_entries_max: 1_024.try_into().expect("at least the lowest"),
         dragonfly_rounding: false,
-        busy_after: Duration::from_secs(5),
+        scripts: ScriptOptions {
+            busy_after: Duration::from_secs(5),
+            worker_bytes_max: "16mb".parse().expect("a size"),
+            native_twins: true,
+            bare_error_codes: true,
+            accept_unknown_flags: true,
+        },
         slowlog_threshold: Duration::from_secs(1),
         slowlog_entries_max: 0,
         latency_threshold: Duration::ZERO,

@@ -145,11 +145,12 @@ const METRICS: &[Metric] = &[
     counter(
         "tollgate_scripts_total",
         Unit::None,
-        "Scripts run over the shards of the keys they declared, or over all.",
+        "Scripts run over the shards of the keys they declared, over all, or by a native twin.",
         |from, to| {
             let runs = from.service.script_runs();
-            to.sample(&[("keys", "declared")], runs.declared);
-            to.sample(&[("keys", "all")], runs.all);
+            to.sample(&[("way", "declared")], runs.declared);
+            to.sample(&[("way", "all")], runs.all);
+            to.sample(&[("way", "native")], runs.native);
         },
     ),
     counter(

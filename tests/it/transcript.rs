@@ -88,10 +88,9 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
         let (sign, rest) = row.split_once(' ').unwrap_or((row, ""));
         let section = sections.last_mut().expect("there is always one");
         let name = sign.trim_end_matches(['<', '>']);
-        let (who, sign) = match name.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            true if name.len() < sign.len() => (name.to_owned(), &sign[name.len()..]),
-            _ => (String::new(), sign),
-        };
+        let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase()) && name.len() < sign.len();
+        let (who, sign) = sign.split_at(if is_name { name.len() } else { 0 });
+        let who = who.to_owned();
         match sign {
             "" | "#" => {}
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),

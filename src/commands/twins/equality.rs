@@ -11,15 +11,16 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::super::call::Ground;
+use super::super::options::ScriptOptions;
 use super::super::runtime::Initial;
 use super::super::session::Session;
 use super::super::spec::Handler;
 use super::super::{Runtime, Service, Worker};
 use super::texts::text;
-use super::{Declined, find};
+use super::{Declined, Twins};
 use crate::engine::{Cursor, Engine, Scope, View};
 use crate::lua::{
-    Abandon, Call, Failure, Interpreter, Invocation, LogLevel, Origin, Script, Scripts, Setup, Sha,
+    Abandon, Call, Failure, Interpreter, Invocation, LogLevel, Origin, Script, Scripts, Setup,
 };
 use crate::protocol::{Args, OwnedArgs, Reply, Resp};
 use crate::time::{Clock, Duration, Timestamp};
@@ -39,7 +40,13 @@ fn initial() -> Initial {
         value_bytes_max: "1kb".parse().expect("a size"),
         log_entries_max: 1_024.try_into().expect("at least the lowest"),
         dragonfly_rounding: false,
-        busy_after: Duration::from_secs(5),
+        scripts: ScriptOptions {
+            busy_after: Duration::from_secs(5),
+            worker_bytes_max: "64mb".parse().expect("a size"),
+            native_twins: true,
+            bare_error_codes: true,
+            accept_unknown_flags: true,
+        },
         slowlog_threshold: Duration::from_secs(1),
         slowlog_entries_max: 0,
         latency_threshold: Duration::ZERO,
@@ -123,7 +130,7 @@ impl Side {
         engine.transact(Scope::All, 0, now, |view| {
             if by_twin {
                 let hashed = keys.iter().map(|key| engine.key(key)).collect();
-                let twin = find(&Sha::of(self.script.text())).expect("the script has a twin");
+                let twin = Twins::all().find(self.script.sha()).expect("the script has a twin");
                 return twin.run(view, &hashed, args, &mut reply);
             }
             let words = Invocation { keys, args, seed: 0 };

@@ -16,6 +16,8 @@ mod texts;
 mod units;
 mod windows;
 
+use std::collections::HashMap;
+
 use super::spec::KeyList;
 use crate::engine::View;
 use crate::lua::Sha;
@@ -33,6 +35,7 @@ type Run = fn(&mut Scene<'_, '_>, &mut Reply<'_>) -> Result<(), Declined>;
 #[derive(Debug)]
 pub(super) struct Twin {
     /// Whose script it is, and which of them.
+    #[cfg_attr(not(test), expect(dead_code, reason = "who reads the table wants to know"))]
     pub(super) name: &'static str,
     /// In hexadecimal digits.
     sha: &'static str,
@@ -41,10 +44,20 @@ pub(super) struct Twin {
 
 const FAMILIES: [&[Twin]; 3] = [windows::TWINS, spread::TWINS, units::TWINS];
 
-/// The twin of the script of that name.
-pub(super) fn find(sha: &Sha) -> Option<&'static Twin> {
-    let hex = sha.hex();
-    FAMILIES.into_iter().flatten().find(|twin| twin.sha == hex)
+/// The twins, by the names of their scripts.
+#[derive(Debug, Default)]
+pub(super) struct Twins(HashMap<Sha, &'static Twin>);
+
+impl Twins {
+    pub(super) fn all() -> Self {
+        let named = |twin: &'static Twin| Some((Sha::parse(twin.sha.as_bytes())?, twin));
+        Self(FAMILIES.into_iter().flatten().filter_map(named).collect())
+    }
+
+    /// The twin of the script of that name.
+    pub(super) fn find(&self, sha: &Sha) -> Option<&'static Twin> {
+        self.0.get(sha).copied()
+    }
 }
 
 impl Twin {
@@ -68,7 +81,7 @@ mod tests {
     fn every_twin_is_found_by_its_own_name() {
         for twin in FAMILIES.into_iter().flatten() {
             let sha = Sha::parse(twin.sha.as_bytes()).expect("forty digits");
-            assert_eq!(find(&sha).map(|found| found.name), Some(twin.name));
+            assert_eq!(Twins::all().find(&sha).map(|found| found.name), Some(twin.name));
         }
     }
 
