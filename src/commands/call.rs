@@ -370,6 +370,12 @@ impl Worker {
         self.tally.error(error);
     }
 
+    /// Counts a command that a script may not give.
+    pub(super) fn count_rejection(&self, number: u16, error: &Error) {
+        self.tally.command(number).rejected();
+        self.tally.error(error);
+    }
+
     /// One script runs at a time, and none from within another.
     pub(super) fn interpreter(&self) -> RefMut<'_, Interpreter> {
         self.interpreter.borrow_mut()

@@ -54,15 +54,19 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         Self { runner, view, reach, rights, has_written: false }
     }
 
-    /// The command, if a script may give it.
+    /// The command, if a script may give it. Who may not is counted.
     fn admit(&self, words: Args<'_>) -> Result<u16, Error> {
         let worker = self.runner.worker;
-        let number = worker
-            .service
-            .table()
-            .resolve(words)
-            .map_err(|_| Error::text("Unknown Redis command called from script"))?;
-        let entry = worker.entry(number);
+        let Ok(number) = worker.service.table().resolve(words) else {
+            let error = Error::text("Unknown Redis command called from script");
+            worker.count_error(&error);
+            return Err(error);
+        };
+        let admitted = self.check(worker.entry(number), words);
+        admitted.inspect_err(|error| worker.count_rejection(number, error)).map(|()| number)
+    }
+
+    fn check(&self, entry: &Entry, words: Args<'_>) -> Result<(), Error> {
         let flags = entry.spec.flags;
         if !entry.arity().allows(words.len()) {
             return Err(Error::text("Wrong number of args calling Redis command from script"));
@@ -77,7 +81,7 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         if flags.has(Flags::DENYOOM) && !self.rights.grows && !self.has_written {
             return Err(Error::OutOfMemory);
         }
-        Ok(number)
+        Ok(())
     }
 
     /// Whether every key that the command names is within the script's shards, and what the
@@ -108,7 +112,6 @@ impl Call for Caller<'_, '_, '_> {
         let number = match self.admit(words) {
             Ok(number) => number,
             Err(error) => {
-                self.runner.worker.count_error(&error);
                 reply.error(&error);
                 return Ok(());
             }
@@ -128,6 +131,12 @@ impl Call for Caller<'_, '_, '_> {
             reply.error(&error);
         }
         Ok(())
+    }
+
+    fn pause(&mut self) {
+        if self.runner.worker.slot().is_long() {
+            self.runner.host.serve_meanwhile();
+        }
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {

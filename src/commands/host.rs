@@ -97,6 +97,8 @@ pub(crate) trait Host {
     fn push(&self, id: u64, push: Push) -> bool;
     /// Lets a connection look at what has come for it.
     fn wake(&self, id: u64);
+    /// Answers the other connections of the thread that asks, because a script holds it up.
+    fn serve_meanwhile(&self);
     /// The same of all connections.
     fn wake_all(&self);
     /// A line that a script writes to the log.

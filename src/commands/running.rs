@@ -99,6 +99,10 @@ impl Slot {
         }
     }
 
+    pub(super) fn is_long(&self) -> bool {
+        self.run.lock().as_ref().is_some_and(|run| run.is_long)
+    }
+
     pub(super) fn note_lua_bytes(&self, bytes: usize) {
         self.lua_bytes.store(bytes as u64, Ordering::Relaxed);
     }

@@ -46,7 +46,7 @@ use crate::protocol::Error;
 use crate::time::Timestamp;
 use outbox::Outbox;
 use shard::{Counts, Shard};
-use table::Held;
+use table::{Held, KEY_BYTES_MIN};
 use view::Guards;
 
 /// Databases that SELECT can choose from.
@@ -375,10 +375,10 @@ impl Engine {
         self.memory_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether the memory bound is reached.
+    /// Whether the memory bound is reached; one that no key fits under is so from the start.
     pub(crate) fn is_full(&self) -> bool {
         let max = self.memory_max();
-        max != 0 && self.used_bytes() >= max
+        max != 0 && (self.used_bytes() >= max || max < KEY_BYTES_MIN)
     }
 
     /// Whether memory is so far over its bound (by a sixteenth) that even live limiters must

@@ -52,6 +52,9 @@ const CHUNK_BYTES: usize = malloc_bytes(size_of::<Slots>()) + size_of::<Chunk>()
 /// An entry's share of the index, at the index's usual filling.
 const INDEX_BYTES: usize = 8;
 
+/// What the first key of a table is charged at least.
+pub(super) const KEY_BYTES_MIN: usize = CHUNK_BYTES + INDEX_BYTES;
+
 impl Entry {
     pub(super) fn new(key: KeyRef<'_>, value: Value, expires: Timestamp, now: Timestamp) -> Self {
         let accessed_s = seconds(now);

@@ -12,7 +12,7 @@ use super::failure::{Caught, Thrown};
 use super::from_reply::read_reply;
 use super::random::Random;
 use super::register::Registered;
-use super::run::{Run, Stop};
+use super::run::{Kind, Run, Stop};
 use super::sha::Sha;
 use super::words::{as_number, as_text, fill};
 use crate::protocol::Resp;
@@ -237,7 +237,7 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
             Value::Error(error) => Thrown::of(&error),
             other => Thrown::misuse(other.type_name()),
         };
-        Ok((lua.create_string(&thrown.text)?, thrown.is_reply))
+        Ok((lua.create_string(&thrown.text)?, thrown.is_reply, thrown.is_counted))
     })?;
     table.raw_set("message", look_into)?;
     let armed = Rc::clone(run);
@@ -248,6 +248,11 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     table.raw_set("is_stopping", is_stopping)?;
     let registering = Rc::clone(run);
     let register = lua.create_function(move |_, args: MultiValue| {
+        if registering.kind.get() != Kind::Loading {
+            // A function that the library has kept it for.
+            let text = "redis.register_function can only be called on FUNCTION LOAD command";
+            return Err(Thrown::misuse(text).into());
+        }
         let function = Registered::read(&args)?;
         let mut registered = registering.registered.borrow_mut();
         if registered.iter().any(|known| known.has_name_of(&function)) {

@@ -33,9 +33,9 @@ end
 -- An error of the server is not a Lua value; scripts see Redis's table, or with pcall its text.
 local function thrown(err)
     if type(err) == "userdata" then
-        local text, is_reply = native.message(err)
+        local text, is_reply, is_counted = native.message(err)
         if is_reply then
-            return { err = text, ignore_error_stats_update = true }
+            return { err = text, ignore_error_stats_update = is_counted or nil }
         end
         return text
     end

@@ -197,7 +197,13 @@ impl Run {
             }
             other => other,
         };
-        if stop == Stop::No { Ok(VmState::Continue) } else { Err(self.stop_now(lua, stop)) }
+        if stop != Stop::No {
+            return Err(self.stop_now(lua, stop));
+        }
+        if CALL.is_set() {
+            CALL.with(|call| call.pause());
+        }
+        Ok(VmState::Continue)
     }
 
     /// Ends the run: from here on each instruction raises anew, so that no `pcall` holds it.

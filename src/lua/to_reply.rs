@@ -7,6 +7,7 @@
 
 use mlua::{Table, Value};
 
+use super::failure::is_counted;
 use crate::protocol::{Error, Reply, Resp};
 
 /// Tables within tables. Each that is open is held, and Lua lends only some thousands at a time.
@@ -52,7 +53,8 @@ impl Writer<'_, '_> {
         if let Value::Table(table) = value
             && let Some(line) = string_field(table, "err")
         {
-            return Err(Error::raw(line));
+            let passes_on = is_counted(value);
+            return Err(if passes_on { Error::passed_on(line) } else { Error::raw(line) });
         }
         self.value(value)
     }

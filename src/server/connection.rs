@@ -8,13 +8,16 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::io::Read;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, BytesMut};
 use smallvec::SmallVec;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
@@ -23,6 +26,7 @@ use tracing::debug;
 use super::answer::Answerer;
 use super::hub::Hub;
 use super::listen::Pulse;
+use super::meanwhile::Seat;
 use super::peer::PeerState;
 use crate::commands::{GROUP_MAX, Outcome, Session, Unserved, Wait};
 use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
@@ -303,6 +307,27 @@ impl Connection {
         Poll::Ready(self.end())
     }
 
+    /// Reads and answers once while a script holds the thread up; its task goes on from there.
+    pub(super) fn answer_meanwhile(&mut self, scratch: &mut Scratch) {
+        let is_idle = self.unsent.is_empty() && self.session.wait().is_none();
+        if !is_idle || self.closing || self.peer.is_killed() {
+            return;
+        }
+        let Scratch { input, tools } = scratch;
+        if !self.more {
+            // The end of the stream, or an error, is for the task to see.
+            let Ok(len @ 1..) = (&*SockRef::from(&self.stream)).read(input) else { return };
+            self.peer.received(len);
+            self.tail.extend_from_slice(&input[..len]);
+        }
+        self.answer_tail(&mut Context::from_waker(Waker::noop()), tools);
+        self.peer.set_torn(self.tail.len());
+        if self.closing && self.unsent.is_empty() {
+            drop(SockRef::from(&self.stream).shutdown(Shutdown::Write));
+        }
+        self.peer.wake();
+    }
+
     /// Answers requests that have been read already.
     fn again(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let scratch = Rc::clone(&self.scratch);
@@ -450,8 +475,11 @@ fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
 
 /// Answers until the connection ends; then reads on for a moment and throws away what comes:
 /// closing with unread requests would take back replies that are still on their way.
-pub(super) async fn serve(mut connection: Connection) {
-    let end = poll_fn(|cx| connection.poll(cx)).await;
+pub(super) async fn serve(connection: Rc<RefCell<Connection>>, seat: Seat) {
+    let end = poll_fn(|cx| connection.borrow_mut().poll(cx)).await;
+    drop(seat);
+    let sole = Rc::into_inner(connection).expect("others hold it only while they answer");
+    let mut connection = sole.into_inner();
     connection.hub.forget(connection.session.id);
     let now = connection.hub.clock().now();
     connection.hub.service().forget(&mut connection.session, now);

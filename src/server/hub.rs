@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
 use super::mailbox::Full;
+use super::meanwhile;
 use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::RateMeter;
@@ -377,6 +378,10 @@ impl Host for Hub {
             Err(full) => self.end_slow_listener(id, &peer, full),
         }
         true
+    }
+
+    fn serve_meanwhile(&self) {
+        meanwhile::serve();
     }
 
     fn wake(&self, id: u64) {

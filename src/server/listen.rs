@@ -26,6 +26,7 @@ use tracing::{debug, warn};
 use super::answer::Answerer;
 use super::connection::{self, Connection, Scratch};
 use super::hub::Hub;
+use super::meanwhile::Neighbours;
 use super::peer::PeerState;
 use crate::commands::{Session, Worker};
 use crate::protocol::{Error as Refusal, Limits, Reply, Resp, Scanner};
@@ -161,14 +162,16 @@ impl Workers {
             let (hub, limits, pong) = (Arc::clone(hub), manner.limits, manner.pong);
             doors.push(Door { pulse: Arc::clone(&pulse), sender });
             let work = move || {
-                let answerer = if pong {
-                    Answerer::Pong
+                let scratch = if pong {
+                    Scratch::new(Scanner::new(limits), Answerer::Pong, Arc::clone(&pulse))
                 } else {
-                    let worker = Worker::new(Arc::clone(hub.service()), hub.clock().clone());
-                    Answerer::Commands(Box::new(worker))
+                    answering(&hub, limits, &pulse)
                 };
-                let scratch = Scratch::new(Scanner::new(limits), answerer, Arc::clone(&pulse));
-                work(receiver, hub, pulse, Rc::new(RefCell::new(scratch)));
+                // Answers while the worker is in a turn, and so says nothing of it.
+                let other = Arc::clone(&hub);
+                let neighbours =
+                    Neighbours::new(move || answering(&other, limits, &Arc::default()));
+                work(receiver, hub, pulse, (scratch, neighbours));
             };
             let thread = std::thread::Builder::new().name(name).spawn(work);
             threads.push(thread.map_err(Error::Thread)?);
@@ -214,8 +217,10 @@ fn work(
     mut receiver: mpsc::Receiver<Accepted>,
     hub: Arc<Hub>,
     pulse: Arc<Pulse>,
-    scratch: Rc<RefCell<Scratch>>,
+    (scratch, neighbours): (Scratch, Neighbours),
 ) {
+    let (scratch, neighbours) = (Rc::new(RefCell::new(scratch)), Rc::new(neighbours));
+    let seats = Rc::clone(&neighbours);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -233,9 +238,11 @@ fn work(
                 Ok(stream) => {
                     let (scratch, hub) = (Rc::clone(&scratch), Arc::clone(&hub));
                     let connection = Connection::new(stream, scratch, hub, peer, session);
+                    let connection = Rc::new(RefCell::new(connection));
+                    let seat = seats.seat(id, &connection);
                     tokio::task::spawn_local(async move {
                         let _place = place;
-                        connection::serve(connection).await;
+                        connection::serve(connection, seat).await;
                     });
                 }
                 Err(error) => {
@@ -246,7 +253,13 @@ fn work(
         }
     });
     // Ends when the door is closed and the last connection has ended.
-    runtime.block_on(tasks);
+    neighbours.during(|| runtime.block_on(tasks));
+}
+
+/// What answers by the commands.
+fn answering(hub: &Hub, limits: Limits, pulse: &Arc<Pulse>) -> Scratch {
+    let worker = Worker::new(Arc::clone(hub.service()), hub.clock().clone());
+    Scratch::new(Scanner::new(limits), Answerer::Commands(Box::new(worker)), Arc::clone(pulse))
 }
 
 /// Accepts until the server drains.

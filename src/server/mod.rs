@@ -10,6 +10,7 @@ mod house;
 mod hub;
 mod listen;
 mod mailbox;
+mod meanwhile;
 mod options;
 mod peer;
 mod process;
