@@ -20,6 +20,7 @@ use super::EXTENSIONS;
 use super::api::natives;
 use super::call::{Call, Failure, Invocation};
 use super::failure::{Caught, PRELUDE, Thrown};
+use super::json;
 use super::run::{Kind, Run, Stop, lend};
 use super::scripts::{Origin, Script, Scripts};
 use super::sha::Sha;
@@ -79,12 +80,13 @@ impl Interpreter {
         let libs = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libs, LuaOptions::new())?;
         let kill = Arc::clone(&setup.kill);
-        let run = Rc::new(Run::new(setup.memory_max, setup.bare_codes, kill));
-        lua.set_app_data(Rc::clone(&run));
         let extensions = lua.create_table()?;
         for (name, install) in EXTENSIONS {
             extensions.raw_set(*name, install(&lua)?)?;
         }
+        let json = lua.remove_app_data::<json::Shared>().expect("`cjson` has left them");
+        let run = Rc::new(Run::new(setup.memory_max, setup.bare_codes, kill, json));
+        lua.set_app_data(Rc::clone(&run));
         let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
         let natives = natives(&lua, &run)?;
         let version = version_number(setup.redis_version);

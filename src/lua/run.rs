@@ -15,6 +15,7 @@ use mlua::{HookTriggers, Lua, VmState};
 
 use super::call::{Abandon, Call, LogLevel};
 use super::failure::{Caught, Thrown};
+use super::json::Shared;
 use super::random::Random;
 use super::register::Registered;
 use crate::protocol::{Args, OwnedArgs, Resp};
@@ -67,12 +68,19 @@ pub(super) struct Run {
     memory_max: usize,
     kill: Arc<AtomicBool>,
     looks: Cell<u32>,
+    /// What the script has set of the global `cjson`.
+    json: Shared,
     words: RefCell<OwnedArgs>,
     reply: RefCell<Vec<u8>>,
 }
 
 impl Run {
-    pub(super) fn new(memory_max: usize, bare_codes: bool, kill: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        memory_max: usize,
+        bare_codes: bool,
+        kill: Arc<AtomicBool>,
+        json: Shared,
+    ) -> Self {
         Self {
             kind: Cell::default(),
             resp: Cell::default(),
@@ -84,6 +92,7 @@ impl Run {
             memory_max,
             kill,
             looks: Cell::default(),
+            json,
             words: RefCell::default(),
             reply: RefCell::default(),
         }
@@ -96,6 +105,7 @@ impl Run {
         *self.random.borrow_mut() = Random::seeded(seed);
         self.stop.set(Stop::No);
         self.looks.set(0);
+        self.json.take();
         *self.caught.borrow_mut() = None;
     }
 
