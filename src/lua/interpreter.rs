@@ -21,6 +21,7 @@ use super::EXTENSIONS;
 use super::api::natives;
 use super::call::{Call, Failure, Invocation};
 use super::failure::{Caught, PRELUDE, Thrown};
+use super::json;
 use super::run::{Kind, Run, Stop, lend};
 use super::scripts::{Origin, Script, Scripts};
 use super::sha::Sha;
@@ -81,12 +82,13 @@ impl Interpreter {
     fn made(setup: &Setup) -> mlua::Result<Self> {
         let libs = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libs, LuaOptions::new())?;
-        let run = Rc::new(Run::new(setup));
-        lua.set_app_data(Rc::clone(&run));
         let extensions = lua.create_table()?;
         for (name, install) in EXTENSIONS {
             extensions.raw_set(*name, install(&lua)?)?;
         }
+        let json = lua.remove_app_data::<json::Shared>().expect("`cjson` has left them");
+        let run = Rc::new(Run::new(setup, json));
+        lua.set_app_data(Rc::clone(&run));
         let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
         let natives = natives(&lua, &run)?;
         let version = version_number(setup.redis_version);

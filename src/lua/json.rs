@@ -1,7 +1,9 @@
 //! `cjson`: values to JSON and back, with the settings that a script can change.
 //!
 //! JSON's null is a light userdata without address; an empty table is an object. Each instance
-//! of the library has settings of its own: the global one, and those made by `cjson.new`.
+//! of the library has settings of its own: the global one, and those made by `cjson.new`. Those of
+//! the global one last as long as a run: every worker has its own, so the next run could not know
+//! whose it finds.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -56,22 +58,26 @@ impl Default for Settings {
     }
 }
 
-type Shared = Rc<Cell<Settings>>;
+/// The settings of one instance.
+pub(super) type Shared = Rc<Cell<Settings>>;
 
+/// Leaves the settings of the global instance behind, as data of the state.
 pub(super) fn install(lua: &Lua) -> mlua::Result<Table> {
+    let settings = Shared::default();
+    lua.set_app_data(Rc::clone(&settings));
     // Lua's own way to walk a table: scripts will find another one under its name.
-    instance(lua, &lua.globals().raw_get("next")?)
+    instance(lua, settings, &lua.globals().raw_get("next")?)
 }
 
-fn instance(lua: &Lua, walk: &Function) -> mlua::Result<Table> {
-    let settings = Shared::default();
+fn instance(lua: &Lua, settings: Shared, walk: &Function) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("null", Value::NULL)?;
     // Scripts can read which library this takes the place of.
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
     let next = walk.clone();
-    table.raw_set("new", lua.create_function(move |lua, _: MultiValue| instance(lua, &next))?)?;
+    let new = move |lua: &Lua, _: MultiValue| instance(lua, Shared::default(), &next);
+    table.raw_set("new", lua.create_function(new)?)?;
     let (held, next) = (Rc::clone(&settings), walk.clone());
     let encode = move |lua: &Lua, values| encode(&Arguments::new(lua, values), held.get(), &next);
     table.raw_set("encode", lua.create_function(encode)?)?;

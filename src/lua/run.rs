@@ -16,6 +16,7 @@ use mlua::{HookTriggers, Lua, VmState};
 use super::call::{Abandon, Call, LogLevel};
 use super::failure::{Caught, Thrown};
 use super::interpreter::Setup;
+use super::json::Shared;
 use super::random::Random;
 use super::register::Registered;
 use crate::protocol::{Args, OwnedArgs, Resp};
@@ -69,12 +70,14 @@ pub(super) struct Run {
     memory_max: usize,
     kill: Arc<AtomicBool>,
     looks: Cell<u32>,
+    /// What the script has set of the global `cjson`.
+    json: Shared,
     words: RefCell<OwnedArgs>,
     reply: RefCell<Vec<u8>>,
 }
 
 impl Run {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup, json: Shared) -> Self {
         let random = Cell::new(Random::of_worker(setup.worker));
         Self {
             kind: Cell::default(),
@@ -88,6 +91,7 @@ impl Run {
             memory_max: setup.memory_max,
             kill: Arc::clone(&setup.kill),
             looks: Cell::default(),
+            json,
             words: RefCell::default(),
             reply: RefCell::default(),
         }
@@ -100,6 +104,7 @@ impl Run {
         self.random_before.set(self.random.get());
         self.stop.set(Stop::No);
         self.looks.set(0);
+        self.json.take();
         *self.caught.borrow_mut() = None;
     }
 

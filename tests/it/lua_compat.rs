@@ -1,23 +1,46 @@
 //! The limiter scripts of `lua-compat/`: each folder has its script, its cases and what it
-//! promises; the cases hold at a real Redis.
+//! promises; the cases hold at a real Redis, and here with native twins and without.
 
 use std::fs;
 
 use crate::redis::Redis;
-use crate::transcript::{Player, Transcript, read, within};
+use crate::server::Tollgate;
+use crate::transcript::{Player, Section, Transcript, read, within};
 
 #[test]
 fn cases_of_the_limiter_scripts_hold_at_redis() {
     let redis = Redis::start();
+    let wrong = play(|section| match section.is_for_redis() {
+        true => section.play(redis.port, &Player::Redis),
+        false => Vec::new(),
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn cases_of_the_limiter_scripts_hold_by_lua_and_by_their_twins() {
+    for switch in ["false", "true"] {
+        let wrong = play(|section| {
+            // Windows begin at moments that the cases know.
+            let tollgate = Tollgate::start(&["--set", &format!("lua.native_twins={switch}")]);
+            let player = Player::Tollgate { advance: &|span| tollgate.advance(span) };
+            section.play(tollgate.port(), &player)
+        });
+        assert!(wrong.is_empty(), "native_twins: {switch}\n{}", wrong.join("\n"));
+    }
+}
+
+/// Plays every section; returns what was wrong, and where.
+fn play(play: impl Fn(&Section) -> Vec<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     for cases in cases() {
-        for section in cases.sections.iter().filter(|section| section.is_for_redis()) {
-            for what in section.play(redis.port, &Player::Redis) {
+        for section in &cases.sections {
+            for what in play(section) {
                 wrong.push(format!("{} ({}) line {what}", cases.path.display(), section.title));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    wrong
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What scripts find besides the language: the probes in `lua/libraries.txt`, played at a real
-//! Redis. The libraries themselves are held to the same file in `src/lua/tests.rs`.
+//! Redis and at Tollgate.
 
 use crate::redis::Redis;
 use crate::resp::Connection;
+use crate::server::Tollgate;
 
 const SHOW: &str = include_str!("lua/show.lua");
 const PROBES: &str = include_str!("lua/libraries.txt");
@@ -11,6 +12,13 @@ const PROBES: &str = include_str!("lua/libraries.txt");
 fn probes_of_the_libraries_hold_at_redis() {
     let redis = Redis::start();
     let wrong = play(&mut Connection::open(redis.port));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn probes_of_the_libraries_hold_at_tollgate() {
+    let tollgate = Tollgate::start(&[]);
+    let wrong = play(&mut tollgate.connect());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
