@@ -125,7 +125,7 @@ pub(super) fn run(
         Program::Function(found) => Kind::function(&found.function().name, request),
     };
     let (db, long) = (runner.session.db, worker.service.engine().long());
-    let running = worker.slot().begin(kind, worker.now, long);
+    let running = worker.slot().begin(kind, worker.now, long).ok_or(Error::ScriptKilled)?;
     let result = match ground {
         Ground::Lock(engine) => lock_and_run(runner, job, (engine, rights), reply),
         Ground::Within(view) => {
