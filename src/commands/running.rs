@@ -334,7 +334,7 @@ mod tests {
         assert!(slot.is_killed(), "though it has written");
         drop(run);
         assert!(slot.begin(Kind::Eval, at(1), &long).is_none());
-        assert!(slots.new_slot().begin(Kind::Eval, at(1), &long).is_none());
+        assert!(slots.new_slot().0.begin(Kind::Eval, at(1), &long).is_none());
     }
 
     #[test]
