@@ -94,6 +94,7 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
             || entry.keys() != Keys::All
                 && places.all(|key| self.view.holds(engine.key(key)))
                 && !held_back.is_some_and(HeldBack::is_full)
+                && !self.view.is_undo_full()
     }
 
     fn carry_out(&mut self, number: u16, words: Args<'_>, reply: &mut Reply<'_>) -> Answer {

@@ -158,7 +158,7 @@ fn reset(view: &mut View<'_>, keys: Vec<KeyRef<'_>>, reply: &mut Reply<'_>) -> R
             state(found.value)?;
         }
     }
-    let forgotten = keys.into_iter().filter(|key| view.remove(*key).is_some()).count();
+    let forgotten = keys.into_iter().filter(|key| view.remove(*key)).count();
     reply.integer(forgotten as i64);
     Ok(())
 }

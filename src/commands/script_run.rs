@@ -157,14 +157,11 @@ fn lock_and_run(
         let keys: KeyList<'_> = job.words.keys.iter().map(|key| engine.key(key)).collect();
         runner.session.held_back = Some(HeldBack::default());
         let result = engine.try_transact(Scope::Keys(&keys), db, worker.now, |view| {
-            if rights.writes {
-                view.begin_undo();
-            }
-            let result = run_in(runner, job, (view, Reach::Declared, rights), reply);
-            if result == Err(Failure::Abandoned) {
-                view.roll_back();
-            } else {
-                view.forget_undo();
+            let mut revocable = view.revocable();
+            let ground = (revocable.view(), Reach::Declared, rights);
+            let result = run_in(runner, job, ground, reply);
+            if result != Err(Failure::Abandoned) {
+                revocable.keep();
             }
             result
         });

@@ -23,7 +23,7 @@ use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
-use super::transaction::{self, Watch};
+use super::transaction::{self, Watched};
 use super::twins::TwinCounts;
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Patience, Stats};
@@ -47,7 +47,7 @@ pub(crate) struct Service {
     /// The engine has not been told yet whether to tell of every change.
     unsettled: AtomicBool,
     /// Keys that nobody watches any longer, in shards that were held for long.
-    unwatched: Mutex<Vec<Watch>>,
+    unwatched: Mutex<Vec<Watched>>,
     channels: Channels,
     tracking: Tracking,
     monitors: Monitors,
@@ -200,7 +200,7 @@ impl Service {
         self.baseline.lock().clone()
     }
 
-    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
+    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watched>> {
         &self.unwatched
     }
 

@@ -108,7 +108,6 @@ pub(crate) enum Unserved {
 /// One connection's wait.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    connection: u64,
     resp: Resp,
     db: usize,
     keys: Vec<Box<[u8]>>,
@@ -223,11 +222,11 @@ pub(super) fn begin(
             return Ok(None);
         }
         let keys = sources.iter().map(|key| key.bytes().into()).collect();
-        let (connection, resp, db) = (session.id, reply.resp(), request.db);
+        let (resp, db) = (reply.resp(), request.db);
         let (noted, answer) = (OnceLock::default(), Mutex::default());
-        let wait = Arc::new(Wait { connection, resp, db, keys, wish, timeout, noted, answer });
+        let wait = Arc::new(Wait { resp, db, keys, wish, timeout, noted, answer });
         for key in &request.keys[..wait.keys.len()] {
-            view.wait(*key, connection, Arc::clone(&wait) as Arc<dyn Waiter>);
+            view.wait(*key, session.id, Arc::clone(&wait) as Arc<dyn Waiter>);
         }
         Ok(Some(wait))
     })?;
@@ -269,10 +268,11 @@ impl Service {
 
     /// Takes a wait that has ended away from its keys; later, where a script holds them.
     fn unwait(&self, wait: Arc<Wait>, now: Timestamp) {
+        let waiter = Arc::clone(&wait) as Arc<dyn Waiter>;
         for key in &wait.keys {
             let key = self.engine().key(key);
             let done = self.engine().attempt(Scope::Keys(&[key]), wait.db, now, |view| {
-                view.wait_no_longer(key, wait.connection);
+                view.wait_no_longer(key, &waiter);
             });
             if done.is_err() {
                 self.unwaited().lock().push(wait);

@@ -16,6 +16,7 @@ mod key;
 mod long;
 mod options;
 mod outbox;
+mod places;
 mod shard;
 mod table;
 #[cfg(test)]

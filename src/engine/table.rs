@@ -76,6 +76,11 @@ impl Entry {
         self.tag
     }
 
+    /// The key, fit to be looked up within its shard.
+    pub(super) fn key_ref(&self) -> KeyRef<'_> {
+        KeyRef::within_shard(self.key.as_bytes(), self.tag)
+    }
+
     /// Reads what the next request will of what the value owns; the result means nothing.
     pub(super) fn prefetch(&self) -> u64 {
         match &self.value {
@@ -189,12 +194,6 @@ impl Table {
                 })
             })
             .copied()
-    }
-
-    /// Whether a key is there. Slow: it looks at every slot, for want of the key's hash.
-    pub(super) fn holds(&self, key: &[u8]) -> bool {
-        let slots = self.chunks.iter().filter_map(|chunk| chunk.slots.as_ref());
-        slots.flat_map(|slots| slots.iter().flatten()).any(|entry| entry.key.as_bytes() == key)
     }
 
     /// Where the key stands if it is there: not compared, and so without looking at the slot.
