@@ -68,6 +68,7 @@ pub(super) struct Entry {
     pub(super) call_function: Function,
     pub(super) load_library: Function,
     pub(super) library_environment: Table,
+    walk: Function,
 }
 
 impl Interpreter {
@@ -94,6 +95,7 @@ impl Interpreter {
             call_function: entry.raw_get("call_function")?,
             load_library: entry.raw_get("load_library")?,
             library_environment: entry.raw_get("library_environment")?,
+            walk: entry.raw_get("next")?,
         };
         Run::watch(&lua)?;
         let (compiled, texts) = (HashMap::default(), HashMap::default());
@@ -227,7 +229,8 @@ impl Interpreter {
         }
         let start = reply.written();
         let resp = self.run.resp.get();
-        let mut writer = Writer { reply, resp, start };
+        let mut writer =
+            Writer { reply, resp, start, run: &self.run, walk: &self.entry.walk, steps: 0 };
         let written = match status {
             Value::Integer(2) => writer.array(values),
             _ => writer.top(values.first().unwrap_or(&Value::Nil)),

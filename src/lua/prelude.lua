@@ -445,4 +445,5 @@ function entry.load_library(chunk)
 end
 
 entry.library_environment = library_environment
+entry.next = raw_next
 return entry

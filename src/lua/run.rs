@@ -179,11 +179,16 @@ impl Run {
         })
     }
 
+    /// For where no hook looks: what Rust does on its own.
+    pub(super) fn is_killed(&self) -> bool {
+        self.kill.load(Relaxed)
+    }
+
     fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
         let looks = self.looks.get() + 1;
         self.looks.set(looks);
         let stop = match self.stop.get() {
-            Stop::No if self.kill.load(Relaxed) => Stop::Killed,
+            Stop::No if self.is_killed() => Stop::Killed,
             Stop::No if self.kind.get() == Kind::Loading && looks > LOADING_LOOKS_MAX => {
                 Stop::LoadedTooLong
             }
