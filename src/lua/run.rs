@@ -64,7 +64,7 @@ pub(super) struct Run {
     /// The functions that the library being loaded has registered.
     pub(super) registered: RefCell<Vec<Registered>>,
     pub(super) bare_codes: bool,
-    memory_max: usize,
+    pub(super) memory_max: usize,
     kill: Arc<AtomicBool>,
     looks: Cell<u32>,
     words: RefCell<OwnedArgs>,
@@ -114,17 +114,22 @@ impl Run {
         if self.stop.get() != Stop::No {
             Self::watch(lua)?;
         }
-        if lua.used_memory() > self.memory_max / 2 {
+        if self.is_crowded(lua) {
             lua.gc_collect()?;
         }
         Ok(())
+    }
+
+    /// Whether so much is left of this run that the next may not have enough.
+    pub(super) fn is_crowded(&self, lua: &Lua) -> bool {
+        lua.used_memory() > self.memory_max / 2
     }
 
     /// Carries out the command whose words `fill` writes, and reads the reply by `read`.
     pub(super) fn call<R>(
         &self,
         lua: &Lua,
-        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        fill: impl FnOnce(&mut OwnedArgs, usize) -> Result<(), &'static str>,
         read: impl FnOnce(&[u8]) -> mlua::Result<R>,
     ) -> mlua::Result<Result<R, &'static str>> {
         if self.stop.get() != Stop::No {
@@ -132,7 +137,7 @@ impl Run {
         }
         let mut words = self.words.borrow_mut();
         words.clear();
-        if let Err(text) = fill(&mut words) {
+        if let Err(text) = fill(&mut words, self.memory_max) {
             return Ok(Err(text));
         }
         let mut reply = self.reply.borrow_mut();
@@ -154,11 +159,11 @@ impl Run {
 
     pub(super) fn allows(
         &self,
-        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        fill: impl FnOnce(&mut OwnedArgs, usize) -> Result<(), &'static str>,
     ) -> Result<Option<bool>, &'static str> {
         let mut words = self.words.borrow_mut();
         words.clear();
-        fill(&mut words)?;
+        fill(&mut words, self.memory_max)?;
         let words: Args<'_> = words.as_args();
         Ok(CALL.with(|call| call.allows(words)))
     }
@@ -184,7 +189,7 @@ impl Run {
         self.kill.load(Relaxed)
     }
 
-    fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
+    pub(super) fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
         let looks = self.looks.get() + 1;
         self.looks.set(looks);
         let stop = match self.stop.get() {
