@@ -150,8 +150,8 @@ fn a_kill_ends_what_a_library_writes() {
 fn compiled_scripts_do_not_take_the_room_of_those_that_come() {
     let mut bench = Bench::new();
     let filler = "local a = {1,2,3,4,5,6,7,8} ".repeat(150);
-    let functions: String =
-        (0..40).map(|place| format!("t[{place}] = function() {filler} end ")).collect();
+    let function = |place: u32| format!("t[{place}] = function() {filler} end ");
+    let functions = (0..40).map(function).collect::<Vec<_>>().concat();
     for number in 0..40 {
         let found = bench.eval(&format!("local t = {{}} {functions} return {number}"));
         assert_eq!(found, format!(":{number}\r\n"));
