@@ -18,6 +18,8 @@ use super::words::{as_number, as_text, fill};
 use crate::protocol::Resp;
 
 const NO_WORDS: &str = "Please specify at least one argument for this redis lib call";
+/// Of a line that a script logs; the rest is cut off.
+const LOG_BYTES_MAX: usize = 64 << 10;
 const WRONG_REPLY: &str = "wrong number or type of arguments";
 
 /// A code alone, such as `UNKNOWN_CLIENT` or `OVERWEIGHT:5:3`: limiters that were written for
@@ -57,7 +59,7 @@ fn commands(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
         if words.is_empty() {
             return Err(Thrown::misuse(NO_WORDS).into());
         }
-        let allowed = run.allows(|into| fill(into, &words)).map_err(Thrown::misuse)?;
+        let allowed = run.allows(|into, max| fill(into, &words, max)).map_err(Thrown::misuse)?;
         let unknown = "Invalid command passed to redis.acl_check_cmd()";
         allowed.ok_or_else(|| Thrown::misuse(unknown).into())
     })?;
@@ -68,7 +70,7 @@ fn call(lua: &Lua, run: &Run, words: &MultiValue, raises: bool) -> mlua::Result<
     let result = if words.is_empty() {
         Err(NO_WORDS)
     } else {
-        run.call(lua, |into| fill(into, words), |reply| read_reply(lua, reply, raises))?
+        run.call(lua, |into, max| fill(into, words, max), |reply| read_reply(lua, reply, raises))?
     };
     match result {
         Ok(value) => Ok(value),
@@ -130,8 +132,13 @@ fn settings(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
             3 => LogLevel::Warning,
             _ => return Err(Thrown::misuse("Invalid debug level.").into()),
         };
-        let texts: Vec<Vec<u8>> = args.iter().skip(1).filter_map(as_text).collect();
-        Run::log(level, &texts.join(&b' '));
+        let mut line = Vec::new();
+        for (place, text) in args.iter().skip(1).filter_map(as_text).enumerate() {
+            line.extend_from_slice(if place == 0 { b"" } else { b" " });
+            let room = LOG_BYTES_MAX.saturating_sub(line.len());
+            line.extend_from_slice(text.get(..room).unwrap_or(&text));
+        }
+        Run::log(level, &line);
         Ok(())
     })?;
     table.raw_set("log", log)?;

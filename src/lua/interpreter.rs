@@ -35,6 +35,9 @@ const COMPILED_MAX: usize = 1_024;
 /// Whole texts that are known again without hashing.
 const TEXTS_MAX: usize = 256;
 
+/// Longer texts are hashed each time, so that these take 16 MB at most, kept or not.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
 /// Words of a run that go over Lua's stack; more go as tables.
 const STACK_WORDS_MAX: usize = 250;
 
@@ -72,6 +75,7 @@ pub(super) struct Entry {
     pub(super) call_function: Function,
     pub(super) load_library: Function,
     pub(super) library_environment: Table,
+    walk: Function,
 }
 
 impl Interpreter {
@@ -98,6 +102,7 @@ impl Interpreter {
             call_function: entry.raw_get("call_function")?,
             load_library: entry.raw_get("load_library")?,
             library_environment: entry.raw_get("library_environment")?,
+            walk: entry.raw_get("next")?,
         };
         Run::watch(&lua)?;
         let (compiled, texts) = (HashMap::default(), HashMap::default());
@@ -125,9 +130,13 @@ impl Interpreter {
             _ => {
                 let script = scripts.read(text, sha)?;
                 self.compile(&script)?;
+                self.clear_up();
                 scripts.keep(script, origin)?
             }
         };
+        if text.len() > TEXT_BYTES_MAX {
+            return Ok(script);
+        }
         if self.texts.len() >= TEXTS_MAX {
             self.texts.clear();
         }
@@ -154,6 +163,17 @@ impl Interpreter {
     /// Bytes that Lua holds.
     pub(crate) fn used_bytes(&self) -> usize {
         self.lua.used_memory()
+    }
+
+    /// Ends a run, and forgets what is compiled where that may be what fills the state: it is
+    /// compiled again when next run.
+    pub(super) fn clear_up(&mut self) {
+        let mut ended = self.run.end(&self.lua);
+        if ended.is_ok() && !self.compiled.is_empty() && self.run.is_crowded(&self.lua) {
+            self.compiled.clear();
+            ended = self.lua.gc_collect();
+        }
+        ended.expect("the state's bound and hook are ours to set");
     }
 
     fn follow(&mut self, scripts: &Scripts) {
@@ -208,7 +228,7 @@ impl Interpreter {
 
     /// Makes the reply of what a run has left.
     pub(super) fn conclude(
-        &self,
+        &mut self,
         left: mlua::Result<MultiValue>,
         name: impl FnOnce() -> String,
         reply: &mut Reply<'_>,
@@ -216,7 +236,7 @@ impl Interpreter {
         let values = left.unwrap_or_else(|error| {
             MultiValue::from_vec(vec![Value::Integer(0), Value::Error(Box::new(error))])
         });
-        self.run.end(&self.lua).expect("the state's bound and hook are ours to set");
+        self.clear_up();
         let values = values.into_vec();
         let (status, values) = values.split_first().expect("the prelude says how it ended");
         let failed = matches!(status, Value::Integer(0));
@@ -231,7 +251,8 @@ impl Interpreter {
         }
         let start = reply.written();
         let resp = self.run.resp.get();
-        let mut writer = Writer { reply, resp, start };
+        let mut writer =
+            Writer { reply, resp, start, run: &self.run, walk: &self.entry.walk, steps: 0 };
         let written = match status {
             Value::Integer(2) => writer.array(values),
             _ => writer.top(values.first().unwrap_or(&Value::Nil)),

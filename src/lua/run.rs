@@ -67,7 +67,7 @@ pub(super) struct Run {
     /// The functions that the library being loaded has registered.
     pub(super) registered: RefCell<Vec<Registered>>,
     pub(super) bare_codes: bool,
-    memory_max: usize,
+    pub(super) memory_max: usize,
     kill: Arc<AtomicBool>,
     looks: Cell<u32>,
     /// What the script has set of the global `cjson`.
@@ -127,17 +127,22 @@ impl Run {
         if self.stop.get() != Stop::No {
             Self::watch(lua)?;
         }
-        if lua.used_memory() > self.memory_max / 2 {
+        if self.is_crowded(lua) {
             lua.gc_collect()?;
         }
         Ok(())
+    }
+
+    /// Whether so much is left of this run that the next may not have enough.
+    pub(super) fn is_crowded(&self, lua: &Lua) -> bool {
+        lua.used_memory() > self.memory_max / 2
     }
 
     /// Carries out the command whose words `fill` writes, and reads the reply by `read`.
     pub(super) fn call<R>(
         &self,
         lua: &Lua,
-        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        fill: impl FnOnce(&mut OwnedArgs, usize) -> Result<(), &'static str>,
         read: impl FnOnce(&[u8]) -> mlua::Result<R>,
     ) -> mlua::Result<Result<R, &'static str>> {
         if self.stop.get() != Stop::No {
@@ -145,7 +150,7 @@ impl Run {
         }
         let mut words = self.words.borrow_mut();
         words.clear();
-        if let Err(text) = fill(&mut words) {
+        if let Err(text) = fill(&mut words, self.memory_max) {
             return Ok(Err(text));
         }
         let mut reply = self.reply.borrow_mut();
@@ -167,11 +172,11 @@ impl Run {
 
     pub(super) fn allows(
         &self,
-        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        fill: impl FnOnce(&mut OwnedArgs, usize) -> Result<(), &'static str>,
     ) -> Result<Option<bool>, &'static str> {
         let mut words = self.words.borrow_mut();
         words.clear();
-        fill(&mut words)?;
+        fill(&mut words, self.memory_max)?;
         let words: Args<'_> = words.as_args();
         Ok(CALL.with(|call| call.allows(words)))
     }
@@ -192,11 +197,16 @@ impl Run {
         })
     }
 
-    fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
+    /// For where no hook looks: what Rust does on its own.
+    pub(super) fn is_killed(&self) -> bool {
+        self.kill.load(Relaxed)
+    }
+
+    pub(super) fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
         let looks = self.looks.get() + 1;
         self.looks.set(looks);
         let stop = match self.stop.get() {
-            Stop::No if self.kill.load(Relaxed) => Stop::Killed,
+            Stop::No if self.is_killed() => Stop::Killed,
             Stop::No if self.kind.get() == Kind::Loading && looks > LOADING_LOOKS_MAX => {
                 Stop::LoadedTooLong
             }

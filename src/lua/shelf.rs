@@ -123,7 +123,7 @@ impl Interpreter {
         self.run.begin(Kind::Loading);
         self.run.registered.borrow_mut().clear();
         let left = self.entry.load_library.call::<MultiValue>(chunk);
-        self.run.end(&self.lua).expect("the state's bound and hook are ours to set");
+        self.clear_up();
         let registered = std::mem::take(&mut *self.run.registered.borrow_mut());
         if let Some(line) = loading_error(&self.run, left) {
             return Err(Error::raw([b"ERR Error registering functions: ", &*line].concat()));

@@ -100,7 +100,19 @@ fn replies_of_every_kind_become_lua_values() {
 #[test]
 fn nothing_of_one_run_is_seen_by_the_next() {
     let mut bench = Bench::new();
-    bench.eval("table.insert(redis, 'x') table.insert(_G, 'x') redis.setresp(3)");
+    for (text, found) in [
+        ("table.insert(redis, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(_G, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(string, 1e6, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(string, -5, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(string)", "user_script:1: wrong number of arguments to 'insert'"),
+        ("table.insert({}, 'x', 2)", "user_script:1: bad argument #2 to 'insert' (number expected"),
+    ] {
+        let reply = bench.eval(text);
+        assert!(reply.starts_with(&format!("-ERR {found}")), "{text}: {reply}");
+    }
+    assert_eq!(bench.eval("return {#string, string[1e6] or 0, string[-5] or 0}").len(), 16);
+    bench.eval("redis.setresp(3)");
     assert_eq!(bench.eval("return {#redis, #_G}"), "*2\r\n:0\r\n:0\r\n");
     assert_eq!(bench.eval("return true"), ":1\r\n");
 }
