@@ -55,6 +55,8 @@ pub(crate) struct Interpreter {
     pub(super) lua: Lua,
     pub(super) run: Rc<Run>,
     pub(super) entry: Entry,
+    /// Lua's own way to walk a table.
+    walk: Function,
     compiled: HashMap<Sha, Rc<Function>, FixedState>,
     texts: HashMap<u64, Arc<Script>, FixedState>,
     generation: u64,
@@ -85,6 +87,7 @@ impl Interpreter {
         for (name, install) in EXTENSIONS {
             extensions.raw_set(*name, install(&lua)?)?;
         }
+        let walk = lua.globals().raw_get("next")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
         let natives = natives(&lua, &run)?;
         let version = version_number(setup.redis_version);
@@ -98,7 +101,7 @@ impl Interpreter {
         Run::watch(&lua)?;
         let (compiled, texts) = (HashMap::default(), HashMap::default());
         let libraries = CompiledLibraries::default();
-        Ok(Self { lua, run, entry, compiled, texts, generation: 0, libraries })
+        Ok(Self { lua, run, entry, walk, compiled, texts, generation: 0, libraries })
     }
 
     /// The script of that text, which is read, compiled and kept if it is new.
@@ -227,7 +230,7 @@ impl Interpreter {
         }
         let start = reply.written();
         let resp = self.run.resp.get();
-        let mut writer = Writer { reply, resp, start };
+        let mut writer = Writer { reply, resp, start, walk: &self.walk };
         let written = match status {
             Value::Integer(2) => writer.array(values),
             _ => writer.top(values.first().unwrap_or(&Value::Nil)),

@@ -5,7 +5,7 @@
 //!
 //! A table can hold itself, so depth and bytes have a maximum.
 
-use mlua::{Table, Value};
+use mlua::{Function, Table, Value};
 
 use crate::protocol::{Error, Reply, Resp};
 
@@ -21,6 +21,9 @@ pub(super) struct Writer<'w, 'b> {
     /// What the script asked for: in RESP3 a boolean is one, else `true` is 1.
     pub(super) resp: Resp,
     pub(super) start: usize,
+    /// Lua's `next`, which does without a handle for each pair: of those there are only some
+    /// thousands, and of pairs any number.
+    pub(super) walk: &'w Function,
 }
 
 /// Elements of a table that is being written.
@@ -30,19 +33,38 @@ enum Open {
         place: usize,
         length: usize,
     },
-    /// Keys and values of a map, or members of a set.
-    Listed(std::vec::IntoIter<Value>),
+    /// Keys and values of a map, or members of a set, which are keys.
+    Pairs {
+        table: Table,
+        key: Value,
+        /// Of a map, what stands at the key and was not written yet.
+        value: Option<Value>,
+        is_map: bool,
+    },
 }
 
 impl Open {
-    fn next(&mut self) -> Option<Value> {
-        match self {
-            Self::Listed(values) => values.next(),
+    fn pairs(table: Table, is_map: bool) -> Self {
+        Self::Pairs { table, key: Value::Nil, value: None, is_map }
+    }
+
+    fn next(&mut self, walk: &Function) -> Result<Option<Value>, Error> {
+        Ok(match self {
+            Self::Pairs { table, key, value, is_map } => {
+                if let Some(value) = value.take() {
+                    return Ok(Some(value));
+                }
+                let pair = walk.call::<(Value, Value)>((&*table, &*key));
+                let (next, found) = pair.map_err(|_| Error::text("reached lua stack limit"))?;
+                *value = is_map.then_some(found);
+                key.clone_from(&next);
+                (!next.is_nil()).then_some(next)
+            }
             Self::Sequence { table, place, length } => {
                 *place += 1;
                 (*place <= *length).then(|| raw(table, *place))
             }
-        }
+        })
     }
 }
 
@@ -66,7 +88,7 @@ impl Writer<'_, '_> {
     fn value(&mut self, value: &Value) -> Result<(), Error> {
         let mut open: Vec<Open> = self.one(value, 0)?.into_iter().collect();
         while let Some(table) = open.last_mut() {
-            match table.next() {
+            match table.next(self.walk)? {
                 None => {
                     open.pop();
                 }
@@ -104,15 +126,11 @@ impl Writer<'_, '_> {
         } else if let Some(number) = number_field(table, "double") {
             self.reply.double(number);
         } else if let Some(content) = table_field(table, "map") {
-            let pairs = content.pairs::<Value, Value>().flatten();
-            let values: Vec<Value> = pairs.flat_map(|(key, value)| [key, value]).collect();
-            self.reply.map(values.len() / 2);
-            return Some(Open::Listed(values.into_iter()));
+            self.reply.map(pair_count(&content));
+            return Some(Open::pairs(content, true));
         } else if let Some(content) = table_field(table, "set") {
-            let pairs = content.pairs::<Value, Value>().flatten();
-            let members: Vec<Value> = pairs.map(|(key, _)| key).collect();
-            self.reply.set(members.len());
-            return Some(Open::Listed(members.into_iter()));
+            self.reply.set(pair_count(&content));
+            return Some(Open::pairs(content, false));
         } else if let Some(text) = string_field(table, "big_number") {
             self.reply.big_number(text);
         } else if let Some((format, text)) = verbatim(table) {
@@ -137,6 +155,15 @@ fn truncated(number: f64) -> i64 {
 
 fn raw(table: &Table, key: impl mlua::IntoLua) -> Value {
     table.raw_get(key).unwrap_or(Value::Nil)
+}
+
+fn pair_count(table: &Table) -> usize {
+    let mut count = 0;
+    let counted = table.for_each(|_: Value, _: Value| {
+        count += 1;
+        Ok(())
+    });
+    counted.map_or(0, |()| count)
 }
 
 fn string_field(table: &Table, name: &str) -> Option<Vec<u8>> {
