@@ -31,6 +31,10 @@ use crate::commands::{Session, Worker};
 use crate::protocol::{Error as Refusal, Limits, Reply, Resp, Scanner};
 use crate::time::{Duration, Timestamp};
 
+/// A worker's stack. Two hundred calls of a script through C may nest, each with a buffer of eight
+/// kilobytes, upon what a command takes; all of it is lent by the kernel only when touched.
+const STACK_BYTES: usize = 4 << 20;
+
 /// Connections that may wait for a worker to take them; the acceptor waits when it is full.
 const HANDOVER_MAX: usize = 1_024;
 
@@ -170,7 +174,7 @@ impl Workers {
                 let scratch = Scratch::new(Scanner::new(limits), answerer, Arc::clone(&pulse));
                 work(receiver, hub, pulse, Rc::new(RefCell::new(scratch)));
             };
-            let thread = std::thread::Builder::new().name(name).spawn(work);
+            let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work);
             threads.push(thread.map_err(Error::Thread)?);
         }
         Ok(Self { doors, threads })
