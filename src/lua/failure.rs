@@ -148,8 +148,16 @@ fn text_of(value: &Value) -> Vec<u8> {
             _ => b"ERR unknown error".to_vec(),
         },
         Value::Error(error) => Thrown::of(error).into_line(),
-        other => [b"ERR ".to_vec(), shown(other)].concat(),
+        other => [b"ERR ", unblamed(&shown(other))].concat(),
     }
+}
+
+/// Without the place in the prelude that called what a script gave it.
+fn unblamed(text: &[u8]) -> &[u8] {
+    let after_number = |rest: &'_ [u8]| rest.iter().position(|byte| !byte.is_ascii_digit());
+    text.strip_prefix(b"prelude:")
+        .and_then(|rest| rest[after_number(rest)?..].strip_prefix(b": "))
+        .unwrap_or(text)
 }
 
 /// As Lua's `tostring` shows it.

@@ -32,6 +32,10 @@ use crate::commands::{Session, Worker};
 use crate::protocol::{Error as Refusal, Limits, Reply, Resp, Scanner};
 use crate::time::{Duration, Timestamp};
 
+/// A worker's stack. Two hundred calls of a script through C may nest, each with a buffer of eight
+/// kilobytes, upon what a command takes; all of it is lent by the kernel only when touched.
+const STACK_BYTES: usize = 4 << 20;
+
 /// Connections that may wait for a worker to take them; the acceptor waits when it is full.
 const HANDOVER_MAX: usize = 1_024;
 
@@ -173,7 +177,7 @@ impl Workers {
                     Neighbours::new(move || answering(&other, limits, &Arc::default()));
                 work(receiver, hub, pulse, (scratch, neighbours));
             };
-            let thread = std::thread::Builder::new().name(name).spawn(work);
+            let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work);
             threads.push(thread.map_err(Error::Thread)?);
         }
         Ok(Self { doors, threads })

@@ -3,6 +3,7 @@
 //! Expected bytes are those that a Redis 7.0.15 gave to the same script, but where it is said that
 //! they follow 7.2 or are ours.
 
+mod attacks;
 mod ends;
 mod libraries;
 mod values;
