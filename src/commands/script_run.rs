@@ -115,6 +115,9 @@ pub(super) fn run(
     reply: &mut Reply<'_>,
 ) -> Answer {
     let worker = runner.worker;
+    if !worker.runs_scripts() {
+        return Err(worker.service.running().busy());
+    }
     let rights = job.rights(worker.lacks_room(Flags::DENYOOM))?;
     let mut ground = ground;
     if let Some(twin) = twin(runner, job, rights)
