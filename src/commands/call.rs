@@ -347,7 +347,7 @@ impl Worker {
         }
         let mut runner = Runner::new(self, session, host);
         let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
-        let mut inner = runner.into_inner();
+        let mut inner = runner.finish();
         if result.is_err() {
             self.batch.runs.fail();
         }

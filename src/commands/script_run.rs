@@ -227,6 +227,7 @@ fn lock_and_run(
         }
         job.mark_wide();
         slot.forget_writes();
+        runner.log.take_back();
         runner.session.db = db;
     }
     slot.count_all(again);
