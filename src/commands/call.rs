@@ -167,6 +167,7 @@ pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
     slot: Arc<Slot>,
+    runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
     clock: Clock,
     pub(super) now: Timestamp,
@@ -195,7 +196,26 @@ impl Worker {
             bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
-        Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }
+        let runs_scripts = true;
+        Self {
+            service,
+            tally,
+            slot,
+            runs_scripts,
+            interpreter,
+            clock,
+            now,
+            batch: Batch::default(),
+        }
+    }
+
+    /// For the worker that must not be held up: what runs scripts is answered BUSY.
+    pub(crate) fn refuse_scripts(&mut self) {
+        self.runs_scripts = false;
+    }
+
+    pub(super) fn runs_scripts(&self) -> bool {
+        self.runs_scripts
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -329,7 +349,7 @@ impl Worker {
         }
         let mut runner = Runner::new(self, session, host);
         let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
-        let mut inner = runner.into_inner();
+        let mut inner = runner.finish();
         if result.is_err() {
             self.batch.runs.fail();
         }

@@ -141,7 +141,7 @@ impl Call for Caller<'_, '_, '_> {
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        self.runner.host.log_of_script(level, text);
+        self.runner.log.add(level, text);
     }
 
     fn allows(&mut self, words: Args<'_>) -> Option<bool> {

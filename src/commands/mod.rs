@@ -58,6 +58,7 @@ mod pubsub;
 mod push;
 mod runtime;
 mod scan_options;
+mod script_log;
 mod script_run;
 mod scripting;
 mod server_commands;

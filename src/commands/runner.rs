@@ -7,6 +7,7 @@
 use super::call::{Answer, Call, Ground, Worker};
 use super::host::Host;
 use super::monitor::Origin;
+use super::script_log::ScriptLog;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
 use super::tally::Runs;
@@ -18,16 +19,20 @@ pub(crate) struct Runner<'w> {
     pub(super) worker: &'w Worker,
     pub(super) session: &'w mut Session,
     pub(super) host: &'w dyn Host,
+    /// Told when all is carried out.
+    pub(super) log: ScriptLog,
     inner: Runs,
 }
 
 impl<'w> Runner<'w> {
     pub(super) fn new(worker: &'w Worker, session: &'w mut Session, host: &'w dyn Host) -> Self {
-        Self { worker, session, host, inner: Runs::default() }
+        Self { worker, session, host, log: ScriptLog::default(), inner: Runs::default() }
     }
 
-    /// The commands that were carried out inside the request.
-    pub(super) fn into_inner(self) -> Runs {
+    /// All is carried out, and nothing locked: tells what scripts have said. Returns the commands
+    /// that were carried out inside the request.
+    pub(super) fn finish(self) -> Runs {
+        self.log.tell(self.host);
         self.inner
     }
 

@@ -6,8 +6,8 @@
 //! the shards that it holds. A script is killed by a flag that its interpreter polls.
 //!
 //! Invariant: a script that was killed has written nothing and writes nothing more. Both are
-//! decided under the slot's lock. Only the end of the whole server breaks this: it ends every script,
-//! and from then on none begins.
+//! decided under the slot's lock. Only the end of the whole server breaks this: it ends every
+//! script, and from then on none begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -112,6 +112,9 @@ pub(super) fn run(
     reply: &mut Reply<'_>,
 ) -> Answer {
     let worker = runner.worker;
+    if !worker.runs_scripts() {
+        return Err(worker.service.running().busy());
+    }
     let rights = job.rights(worker.lacks_room(Flags::DENYOOM))?;
     let ground = match Native::of(worker, runner.session, (job, request)) {
         None => ground,
@@ -176,6 +179,7 @@ fn lock_and_run(
         }
         job.mark_wide();
         slot.forget_writes();
+        runner.log.take_back();
         runner.session.db = db;
     }
     slot.count_all(again);

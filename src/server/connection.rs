@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::Read;
 use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,16 +24,13 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tracing::debug;
 
-use super::answer::Answerer;
+use super::doors::Accepted;
 use super::hub::Hub;
-use super::listen::Pulse;
 use super::meanwhile::Seat;
 use super::peer::PeerState;
+use super::scratch::{READ_BYTES_MAX, Scratch, Tools};
 use crate::commands::{GROUP_MAX, Outcome, Session, Unserved, Wait};
-use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
-
-/// What one turn reads at most: also the size of a worker's buffer.
-const READ_BYTES_MAX: usize = 64 << 10;
+use crate::protocol::{Args, ProtocolError, Reply, Torn, Trust};
 
 /// Replies are handed to the socket within a batch once they are this long.
 const WRITE_BYTES_MIN: usize = 256 << 10;
@@ -43,29 +41,6 @@ const OUT_KEPT_MAX: usize = 1 << 20;
 /// How long an ended connection is read on for, and how much of it.
 const LINGER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
-
-/// What the connections of one worker share: they run on one thread, one at a time.
-pub(super) struct Scratch {
-    input: Box<[u8]>,
-    tools: Tools,
-}
-
-/// What answers a turn. A turn that panics ends its connection and leaves these as they are, so
-/// each turn begins by clearing what the last one may have left.
-struct Tools {
-    scanner: Scanner,
-    out: Vec<u8>,
-    answerer: Answerer,
-    pulse: Arc<Pulse>,
-}
-
-impl Scratch {
-    pub(super) fn new(scanner: Scanner, answerer: Answerer, pulse: Arc<Pulse>) -> Self {
-        let out = Vec::with_capacity(READ_BYTES_MAX);
-        let tools = Tools { scanner, out, answerer, pulse };
-        Self { input: vec![0; READ_BYTES_MAX].into(), tools }
-    }
-}
 
 #[expect(clippy::struct_excessive_bools, reason = "facts of its own each, in any combination")]
 pub(super) struct Connection {
@@ -92,6 +67,8 @@ pub(super) struct Connection {
     held: bool,
     /// When the wait of the last request is over, or the pause.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Another worker has it: nothing of it is to be forgotten.
+    handed_on: bool,
 }
 
 /// Why a connection ends.
@@ -100,6 +77,8 @@ enum End {
     Done,
     /// The reader takes its replies too slowly.
     Unread,
+    /// Another worker takes it from here.
+    HandOn,
 }
 
 impl Connection {
@@ -125,11 +104,14 @@ impl Connection {
             discarded_bytes: 0,
             held: false,
             timer: None,
+            handed_on: false,
         }
     }
 
     /// Goes on until the connection has to wait for its socket, has had its turn, or ends.
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        // What others send must not keep a connection from its own requests.
+        let mut delivered = false;
         loop {
             if let Some(end) = std::task::ready!(self.flush(cx)) {
                 return Poll::Ready(end);
@@ -137,8 +119,12 @@ impl Connection {
             if self.closing || self.peer.is_killed() {
                 return Poll::Ready(End::Done);
             }
-            if !self.peer.mailbox.is_empty() {
+            if self.may_be_handed_on() {
+                return Poll::Ready(End::HandOn);
+            }
+            if !delivered && !self.peer.mailbox.is_empty() {
                 self.deliver(cx);
+                delivered = true;
                 continue;
             }
             if self.session.wait().is_some() || self.held {
@@ -158,7 +144,7 @@ impl Connection {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Poll::Ready(None) => {}
+                Poll::Ready(None) => delivered = false,
                 // Draining: what had arrived is answered, and nothing more is waited for.
                 Poll::Pending if self.hub.is_draining() && self.tail.is_empty() => {
                     return Poll::Ready(End::Done);
@@ -166,6 +152,32 @@ impl Connection {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Whether the stand-in has it for no reason any longer, and it is at rest.
+    fn may_be_handed_on(&self) -> bool {
+        !self.scratch.borrow().onward.is_empty()
+            && !self.hub.service().engine().long().is_any()
+            && !self.hub.is_draining()
+            && self.tail.is_empty()
+            && !self.more
+            && !self.held
+            && self.session.wait().is_none()
+    }
+
+    /// Lets another worker go on with it. False where none can, or the socket has gone.
+    fn hand_on(&mut self) -> bool {
+        let Ok(fd) = self.stream.as_fd().try_clone_to_owned() else { return false };
+        self.peer.set_fd(fd.as_raw_fd());
+        let empty = Session::new(self.session.id, false);
+        let session = std::mem::replace(&mut self.session, empty);
+        let accepted = Accepted { stream: fd.into(), peer: Arc::clone(&self.peer), session };
+        // From here on it may be answered, and forgotten, by the other one.
+        match self.scratch.borrow().onward.take(&self.hub, Box::new(accepted)) {
+            Ok(()) => self.handed_on = true,
+            Err(back) => self.session = back.session,
+        }
+        self.handed_on
     }
 
     /// Goes on once what the last request waits for has come, or its time is over. Meanwhile
@@ -282,7 +294,7 @@ impl Connection {
                 return Poll::Ready(Some(End::Done));
             };
             self.peer.received(len);
-            let Scratch { input, tools } = scratch;
+            let Scratch { input, tools, .. } = scratch;
             let consumed = self.turn(cx, tools, &input[..len]);
             self.tail.extend_from_slice(&input[consumed..len]);
             self.more |= len == READ_BYTES_MAX;
@@ -313,7 +325,7 @@ impl Connection {
         if !is_idle || self.closing || self.peer.is_killed() {
             return;
         }
-        let Scratch { input, tools } = scratch;
+        let Scratch { input, tools, .. } = scratch;
         if !self.more {
             // The end of the stream, or an error, is for the task to see.
             let Ok(len @ 1..) = (&*SockRef::from(&self.stream)).read(input) else { return };
@@ -480,6 +492,9 @@ pub(super) async fn serve(connection: Rc<RefCell<Connection>>, seat: Seat) {
     drop(seat);
     let sole = Rc::into_inner(connection).expect("others hold it only while they answer");
     let mut connection = sole.into_inner();
+    if matches!(end, End::HandOn) && connection.hand_on() {
+        return;
+    }
     connection.hub.forget(connection.session.id);
     let now = connection.hub.clock().now();
     connection.hub.service().forget(&mut connection.session, now);
@@ -494,6 +509,9 @@ pub(super) async fn serve(connection: Rc<RefCell<Connection>>, seat: Seat) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.handed_on {
+            return;
+        }
         self.hub.service().forget(&mut self.session, self.hub.clock().now());
         self.hub.forget(self.session.id);
     }

@@ -16,7 +16,7 @@ use super::mailbox::Full;
 use super::meanwhile;
 use super::peer::PeerState;
 use super::process::{self, Process};
-use super::rates::RateMeter;
+use super::rates::{LineRate, RateMeter};
 use crate::commands::{Crowd, Facts, Host, Peer, Push, Rates, Service};
 use crate::lua::LogLevel;
 use crate::telemetry::Events;
@@ -54,6 +54,7 @@ pub(crate) struct Hub {
     clock_gap_us: AtomicI64,
     readiness: AtomicU8,
     meter: RateMeter,
+    script_lines: LineRate,
     events: Events,
     draining: AtomicBool,
     stop: Notify,
@@ -99,6 +100,7 @@ impl Hub {
             clock_gap_us: AtomicI64::default(),
             readiness: AtomicU8::new(Readiness::Starting as u8),
             meter: RateMeter::default(),
+            script_lines: LineRate::default(),
             events,
             draining: AtomicBool::default(),
             stop: Notify::new(),
@@ -395,6 +397,10 @@ impl Host for Hub {
     }
 
     fn log_of_script(&self, level: LogLevel, text: &[u8]) {
+        let Some(left_out) = self.script_lines.admit(self.clock.now()) else { return };
+        if left_out > 0 {
+            warn!(lines = left_out, "scripts said more than is told in one second");
+        }
         let text = String::from_utf8_lossy(text);
         match level {
             LogLevel::Debug | LogLevel::Verbose => debug!(%text, "a script says"),

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::{Rc, Weak};
 
-use super::connection::{Connection, Scratch};
+use super::connection::Connection;
+use super::scratch::Scratch;
 
 /// Sockets that are asked at a time: some microseconds, of a millisecond that Lua has had.
 const ASKED_MAX: usize = 64;

@@ -125,6 +125,32 @@ fn endless_script_on_every_worker_is_killed_from_a_new_connection() {
 }
 
 #[test]
+fn stand_in_hands_its_connections_on_and_is_never_held_up_itself() {
+    const ENDLESS: [&[u8]; 3] = [b"EVAL", b"while true do end", b"0"];
+    let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
+    let mut held = tollgate.connect();
+    hold_up(&tollgate, std::slice::from_mut(&mut held), &ENDLESS);
+    let mut other = tollgate.connect();
+    assert_eq!(other.line("SELECT 0").split(' ').next(), Some("-BUSY"));
+    assert_eq!(other.line("WATCH k"), "+OK");
+    assert_eq!(other.line("SCRIPT KILL"), "+OK");
+    assert!(held.reply().concat().contains("Script killed"));
+    assert_eq!(held.line("SET k changed"), "+OK");
+    assert_eq!(other.ask(&[b"EVAL", b"return 7", b"0"]), [":7"], "by a worker");
+    assert_eq!((other.line("MULTI"), other.line("PING")), ("+OK".into(), "+QUEUED".into()));
+    assert_eq!(other.line("EXEC"), "*-1", "what it watches went with it");
+    hold_up(&tollgate, std::slice::from_mut(&mut other), &ENDLESS);
+    held.send(&encode(&ENDLESS));
+    assert_eq!(tollgate.connect().line("SCRIPT KILL"), "+OK", "a door is open");
+    assert!(other.reply().concat().contains("Script killed"));
+    await_scripts(&tollgate, "short", 1.0);
+    tollgate.advance("6s");
+    await_scripts(&tollgate, "long", 1.0);
+    assert_eq!(tollgate.connect().line("SCRIPT KILL"), "+OK");
+    assert!(held.reply().concat().contains("Script killed"));
+}
+
+#[test]
 fn script_that_has_written_is_not_killed_but_ends_with_the_server() {
     let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
     let mut held = [tollgate.connect()];
