@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use super::Declined;
-use super::scene::Scene;
+use super::scene::{MOMENT_MAX, Scene};
 use crate::collection::{Direction, SortedSet};
 use crate::engine::KeyRef;
+use crate::protocol::parse_i64;
 
 /// What is to be known of a log before it is changed.
 #[derive(Clone, Copy, Default)]
@@ -46,6 +47,22 @@ impl Log {
         let place = if place < 0 { place + self.len() } else { place };
         let place = usize::try_from(place).ok().filter(|place| *place < self.len);
         Ok(place.and_then(|place| set.score_at(self.gone + place)))
+    }
+
+    /// The name of the first, which is a moment.
+    pub(super) fn first(
+        self,
+        scene: &mut Scene<'_, '_>,
+        key: KeyRef<'_>,
+    ) -> Result<Option<i64>, Declined> {
+        let Some(set) = scene.collection::<SortedSet>(key)?.filter(|_| self.len > 0) else {
+            return Ok(None);
+        };
+        let mut first = None;
+        set.visit(self.gone..self.gone + 1, Direction::Ascending, |member, _| {
+            first = parse_i64(member).filter(|moment| (0..=MOMENT_MAX).contains(moment));
+        });
+        first.map(Some).ok_or(Declined)
     }
 
     /// The last score but for one member's.
