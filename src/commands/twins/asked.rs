@@ -48,7 +48,7 @@ fn step(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Step> {
         "SET k -35660799.5",
         "HSET k tokens 2 last_refreshed 1699999998",
         "HSET k tokens 2",
-        "ZADD k 1700000000100000 1700000000100000 1700000000200000 1700000000200000",
+        "ZADD k 1700000000100 1700000000100 1700000000200.5 1700000000200.5",
         "ZADD k -5 7",
         "SET k2 3 PX 1500",
         "SET k2 2",
@@ -171,10 +171,11 @@ pub(super) fn limit_seconds_amount() -> BoxedStrategy<Vec<String>> {
         .boxed()
 }
 
-/// The microsecond, a window, a limit, and whether to look only.
+/// The millisecond, a window, a limit, and whether to look only.
 pub(super) fn async_ratelimiter() -> BoxedStrategy<Vec<String>> {
-    let moment = (1_700_000_000_000_000_i64..1_700_000_000_300_000).prop_map(|at| at.to_string());
-    let window = select(["100000", "1000", "30000"].map(str::to_owned).to_vec());
+    let millis = (0_i64..300_000).prop_map(|more| 1_700_000_000_000.0 + more as f64 / 1_000.0);
+    let moment = millis.prop_map(|at| at.to_string());
+    let window = select(["100", "1", "30", "250"].map(str::to_owned).to_vec());
     let max = prop_oneof![9 => (0_i64..4).prop_map(|max| max.to_string()), 1 => number()];
     let peek = select(["0", "1", ""].map(str::to_owned).to_vec());
     let (moment, window) =

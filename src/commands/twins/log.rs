@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use super::Declined;
+use super::lua::decimal;
 use super::scene::{MOMENT_MAX, Scene};
 use crate::collection::{Direction, SortedSet};
 use crate::engine::KeyRef;
-use crate::protocol::parse_i64;
 
 /// What is to be known of a log before it is changed.
 #[derive(Clone, Copy, Default)]
@@ -25,10 +25,10 @@ impl Log {
     pub(super) fn at(
         scene: &mut Scene<'_, '_>,
         key: KeyRef<'_>,
-        until: i64,
+        until: f64,
     ) -> Result<Self, Declined> {
         let Some(set) = scene.collection::<SortedSet>(key)? else { return Ok(Self::default()) };
-        let gone = set.rank_where(|score, _| score <= until as f64);
+        let gone = set.rank_where(|score, _| score <= until);
         Ok(Self { gone, len: set.len() - gone })
     }
 
@@ -54,13 +54,13 @@ impl Log {
         self,
         scene: &mut Scene<'_, '_>,
         key: KeyRef<'_>,
-    ) -> Result<Option<i64>, Declined> {
+    ) -> Result<Option<f64>, Declined> {
         let Some(set) = scene.collection::<SortedSet>(key)?.filter(|_| self.len > 0) else {
             return Ok(None);
         };
         let mut first = None;
         set.visit(self.gone..self.gone + 1, Direction::Ascending, |member, _| {
-            first = parse_i64(member).filter(|moment| (0..=MOMENT_MAX).contains(moment));
+            first = decimal(member).filter(|moment| (0.0..=MOMENT_MAX as f64).contains(moment));
         });
         first.map(Some).ok_or(Declined)
     }

@@ -161,7 +161,9 @@ fn limits_acquire_sliding_window(
 }
 
 fn limits_sliding_window(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
-    let expiry_ms = scene.seconds(0)?;
+    let ([previous, _], expiry_ms) = (scene.two_keys()?, scene.seconds(0)?);
+    // The script reads it also where it is about to be replaced.
+    scene.counter(previous)?;
     let pair = Pair::of(scene, expiry_ms)?;
     pair.shift(scene)?;
     reply.array(4);

@@ -35,7 +35,7 @@ fn sliding_log(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), D
     let key = scene.key()?;
     let (limit, window, cost) = scene.small_limit_window_cost()?;
     let (now, window_us) = (scene.now_us(), window * 1_000);
-    let log = Log::at(scene, key, now - window_us)?;
+    let log = Log::at(scene, key, (now - window_us) as f64)?;
     let (used, last) = (log.len(), log.score(scene, key, -1)?);
     if cost > UNITS_MAX || last.is_some_and(f64::is_infinite) {
         return Err(Declined);
@@ -88,7 +88,7 @@ fn add_units(set: &mut SortedSet, now: i64, cost: i64) {
 }
 
 fn async_ratelimiter(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
-    let (key, now) = (scene.key()?, scene.moment_number(0)?);
+    let (key, now) = (scene.key()?, scene.decimal(0)?);
     let (duration, max) = (scene.number(1, 1)?, scene.number(2, i64::MIN)?);
     small(duration)?;
     let peeks = scene.arg(3) == Some(b"1");
@@ -97,9 +97,10 @@ fn async_ratelimiter(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result
     if set.and_then(|set| set.score_at(0)).is_some_and(|first| first < 0.0) {
         return Err(Declined);
     }
-    let log = Log::at(scene, key, now - duration)?;
+    let log = Log::at(scene, key, now - duration as f64)?;
     let oldest = log.first(scene, key)?.unwrap_or(now);
-    let (remaining, reset) = (max - log.len(), (oldest + duration).div_euclid(1_000));
+    let reset = ((oldest + duration as f64) / 1_000.0).floor() as i64;
+    let remaining = max - log.len();
     scene.count_reads_of(key, 2);
     if remaining <= 0 {
         log.only_forget(scene, key, None);
@@ -111,7 +112,7 @@ fn async_ratelimiter(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result
     } else {
         scene.change(key, scene.after(duration), |set: &mut SortedSet| {
             log.forget(set, key);
-            set.set(itoa::Buffer::new().format(now).as_bytes(), now as f64);
+            set.set(FloatText::new(now).as_bytes(), now);
         })?;
     }
     reply.integers(&[remaining, reset, max]);
