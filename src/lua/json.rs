@@ -66,26 +66,26 @@ pub(super) fn install(lua: &Lua) -> mlua::Result<Table> {
     let settings = Shared::default();
     lua.set_app_data(Rc::clone(&settings));
     // Lua's own way to walk a table: scripts will find another one under its name.
-    instance(lua, settings, &lua.globals().raw_get("next")?)
+    instance(lua, &settings, &lua.globals().raw_get("next")?)
 }
 
-fn instance(lua: &Lua, settings: Shared, walk: &Function) -> mlua::Result<Table> {
+fn instance(lua: &Lua, settings: &Shared, walk: &Function) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.raw_set("null", Value::NULL)?;
     // Scripts can read which library this takes the place of.
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
     let next = walk.clone();
-    let new = move |lua: &Lua, _: MultiValue| instance(lua, Shared::default(), &next);
+    let new = move |lua: &Lua, _: MultiValue| instance(lua, &Shared::default(), &next);
     table.raw_set("new", lua.create_function(new)?)?;
-    let (held, next) = (Rc::clone(&settings), walk.clone());
+    let (held, next) = (Rc::clone(settings), walk.clone());
     let encode = move |lua: &Lua, values| encode(&Arguments::new(lua, values), held.get(), &next);
     table.raw_set("encode", lua.create_function(encode)?)?;
-    let held = Rc::clone(&settings);
+    let held = Rc::clone(settings);
     let decode = move |lua: &Lua, values| decode(&Arguments::new(lua, values), held.get());
     table.raw_set("decode", lua.create_function(decode)?)?;
     for (name, run) in SETTERS {
-        table.raw_set(*name, setter(lua, &settings, *run)?)?;
+        table.raw_set(*name, setter(lua, settings, *run)?)?;
     }
     Ok(table)
 }

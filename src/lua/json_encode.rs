@@ -242,7 +242,7 @@ fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// C's `%.Ng`: as many digits, without zeros at the end, and an exponent where it is shorter.
-fn put_number(number: f64, digits: usize, out: &mut Vec<u8>) {
+pub(crate) fn put_number(number: f64, digits: usize, out: &mut Vec<u8>) {
     let text = format!("{number:.*e}", digits.saturating_sub(1));
     let (mantissa, exponent) = text.split_once('e').expect("it was asked for");
     let exponent: i32 = exponent.parse().expect("it is a number");

@@ -18,7 +18,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// Plays a program, by its language, at the server on this port.
-fn play(name: &str, port: u16) {
+pub(crate) fn play(name: &str, port: u16) {
     let path = program(name);
     let language = path.extension().and_then(|name| name.to_str());
     let mut command = match language.expect("it is the end of its name") {

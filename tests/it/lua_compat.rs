@@ -10,9 +10,9 @@ use crate::transcript::{Player, Section, Transcript, read, within};
 #[test]
 fn cases_of_the_limiter_scripts_hold_at_redis() {
     let redis = Redis::start();
-    let wrong = play(|section| match section.is_for_redis() {
-        true => section.play(redis.port, &Player::Redis),
-        false => Vec::new(),
+    let wrong = play(|section| {
+        let plays = section.is_for_redis();
+        if plays { section.play(redis.port, &Player::Redis) } else { Vec::new() }
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -28,5 +28,6 @@ mod server;
 mod scripts;
 mod transactions;
 mod transcript;
+mod twins;
 mod waiting;
 mod wire;

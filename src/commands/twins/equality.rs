@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use proptest::sample::select;
 
 use super::super::call::Ground;
 use super::super::options::ScriptOptions;
@@ -16,6 +15,10 @@ use super::super::runtime::Initial;
 use super::super::session::Session;
 use super::super::spec::Handler;
 use super::super::{Runtime, Service, Worker};
+use super::asked::{
+    Step, async_ratelimiter, bucket, fastify, lease, limit_seconds_amount, limit_window_cost,
+    moving_window, numbers, period_limit_cost, points_and_seconds, redis_gcra, steps,
+};
 use super::texts::text;
 use super::{Declined, find, twin};
 use crate::engine::{Cursor, Engine, Scope, View};
@@ -179,66 +182,12 @@ impl Side {
     }
 }
 
-/// What happens next.
-#[derive(Clone, Debug)]
-enum Step {
-    Ask(Vec<String>, Resp),
-    Command(String),
-    Wait(u64),
-}
-
-fn step(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Step> {
-    let commands = [
-        "DEL k",
-        "SET k 5",
-        "SET k 0",
-        "SET k -3",
-        "SET k 7 PX 1500",
-        "SET k 1.5",
-        "SET k 010",
-        "SET k 9007199254740993",
-        "SET k 9223372036854775807 PX 900",
-        "SET k x",
-        "PERSIST k",
-        "APPEND k 1",
-        "RPUSH k 1700000000.5 1699999999",
-        "RPUSH k a",
-        "HSET k f v",
-        "ZADD k 1 m",
-        "ZADD k 1700000000900000 m 1700000001900000.5 n",
-        "ZADD k 1700000000500 m 1700000002000 a",
-        "ZADD k 1700000000700.5 c +inf z",
-        "ZADD k 1700000000900 a 1700000001000 c 1700000001000 d",
-        "HSET k window 1 count x",
-        "HSET k window 1700000000 count 3 before 2",
-        "HSET k level 1500000 at 1700000000000000",
-        "HSET k level -5 at 7",
-        "PEXPIRE k 700",
-        "SET k 1700000000900000",
-        "SET k 1700000009000000 PX 800",
-        "SADD k m",
-    ];
-    prop_oneof![
-        8 => (args, select(vec![Resp::V2, Resp::V3]))
-            .prop_map(|(args, resp)| Step::Ask(args, resp)),
-        2 => select(commands.map(str::to_owned).to_vec()).prop_map(Step::Command),
-        3 => prop_oneof![0_u64..2_000_000, 0_u64..3_000].prop_map(Step::Wait),
-    ]
-}
-
-/// Small whole numbers mostly, and all that is unusual.
-fn number() -> impl Strategy<Value = String> {
-    prop_oneof![
-        12 => (0_i64..9).prop_map(|number| number.to_string()),
-        6 => (1_i64..3_000).prop_map(|number| number.to_string()),
-        1 => any::<i64>().prop_map(|number| number.to_string()),
-        1 => select(["", "-1", "1.5", "1e3", "0x10", " 7", "x", "nan", "-0", "1125899906842625"]
-            .map(str::to_owned).to_vec()),
-    ]
-}
-
 /// Plays the steps at both sides. Returns how often the twin answered, and was asked.
 fn play(text: &[u8], steps: &[Step]) -> Result<(usize, usize), TestCaseError> {
+    play_on(&["k"], text, steps)
+}
+
+fn play_on(keys: &[&str], text: &[u8], steps: &[Step]) -> Result<(usize, usize), TestCaseError> {
     let (mut plain, mut twin) = (Side::new(text), Side::new(text));
     let (mut answered, mut asked) = (0, 0);
     for step in steps {
@@ -254,7 +203,7 @@ fn play(text: &[u8], steps: &[Step]) -> Result<(usize, usize), TestCaseError> {
                 }
             }
             Step::Ask(args, resp) => {
-                let words = (&["k"][..], args.as_slice());
+                let words = (keys, args.as_slice());
                 let expected = plain.ask(false, words, *resp).expect("a script never declines");
                 let before = twin.held();
                 asked += 1;
@@ -272,62 +221,6 @@ fn play(text: &[u8], steps: &[Step]) -> Result<(usize, usize), TestCaseError> {
         prop_assert_eq!(twin.held(), plain.held(), "after {:?}", step);
     }
     Ok((answered, asked))
-}
-
-fn steps(args: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = Vec<Step>> {
-    proptest::collection::vec(step(args), 1..40)
-}
-
-fn numbers(least: usize, most: usize) -> BoxedStrategy<Vec<String>> {
-    proptest::collection::vec(number(), least..=most).boxed()
-}
-
-/// Points or an amount, and a number of seconds.
-fn points_and_seconds() -> BoxedStrategy<Vec<String>> {
-    let points = prop_oneof![number(), (-5_i64..5).prop_map(|number| number.to_string())];
-    proptest::collection::vec(points, 0..5).boxed()
-}
-
-/// Mostly so that units of two windows meet.
-fn limit_window_cost() -> BoxedStrategy<Vec<String>> {
-    let limit = prop_oneof![8 => (0_i64..9).prop_map(|limit| limit.to_string()), 1 => number()];
-    let window = select(["1000", "700", "2500", "1"].map(str::to_owned).to_vec());
-    let window = prop_oneof![8 => window, 1 => number()];
-    let usual = (limit, window, (0_i64..4).prop_map(|cost| cost.to_string()));
-    let usual = usual.prop_map(|(limit, window, cost)| vec![limit, window, cost]);
-    prop_oneof![4 => usual, 1 => numbers(0, 4)].boxed()
-}
-
-/// Limit, milliseconds, and a name.
-fn lease() -> BoxedStrategy<Vec<String>> {
-    let lease = select(["0", "500", "1000", "2000"].map(str::to_owned).to_vec());
-    let lease = prop_oneof![6 => lease, 1 => number()];
-    let name = select(["a", "b", "c", "d", "m", ""].map(str::to_owned).to_vec());
-    let limit = prop_oneof![6 => (0_i64..4).prop_map(|limit| limit.to_string()), 1 => number()];
-    let usual = (limit, lease, name).prop_map(|(limit, lease, name)| vec![limit, lease, name]);
-    prop_oneof![8 => usual, 1 => numbers(0, 4)].boxed()
-}
-
-fn fastify() -> BoxedStrategy<Vec<String>> {
-    let switch = || select(["true", "false", ""].map(str::to_owned).to_vec());
-    let max = (0_i64..4).prop_map(|number| number.to_string());
-    (number(), max, switch(), switch())
-        .prop_map(|(window, max, goes_on, backs_off)| vec![window, max, goes_on, backs_off])
-        .boxed()
-}
-
-/// A caller's clock, limit, seconds and amount.
-fn moving_window() -> BoxedStrategy<Vec<String>> {
-    let moment = prop_oneof![
-        (0_u64..5_000_000)
-            .prop_map(|more| format!("{}", (1_700_000_000_000_000 + more) as f64 / 1e6)),
-        (1_699_999_998_i64..1_700_000_005).prop_map(|moment| moment.to_string()),
-        number(),
-    ];
-    let small = || prop_oneof![9 => (0_i64..5).prop_map(|small| small.to_string()), 1 => number()];
-    (moment, small(), small(), small())
-        .prop_map(|(moment, limit, expiry, amount)| vec![moment, limit, expiry, amount])
-        .boxed()
 }
 
 proptest! {
@@ -385,6 +278,33 @@ proptest! {
     }
 
     #[test]
+    fn limits_answers_as_its_sliding_window(steps in steps(limit_seconds_amount())) {
+        play_on(&["k2", "k"], &text("limits 5 acquire_sliding_window"), &steps)?;
+        play_on(&["k", "k2"], &text("limits 5 sliding_window"), &steps)?;
+    }
+
+    #[test]
+    fn throttled_answers_as_its_scripts(
+        buckets in steps(bucket()),
+        windows in steps(period_limit_cost()),
+    ) {
+        for name in ["token bucket", "leaking bucket", "gcra", "gcra peek"] {
+            play(&text(&format!("throttled-py 3 {name}")), &buckets)?;
+        }
+        play_on(&["k", "k2"], &text("throttled-py 3 sliding window"), &windows)?;
+    }
+
+    #[test]
+    fn redis_gcra_answers_as_its_script(steps in steps(redis_gcra())) {
+        play(&text("redis-gcra 0"), &steps)?;
+    }
+
+    #[test]
+    fn async_ratelimiter_answers_as_its_script(steps in steps(async_ratelimiter())) {
+        play(&text("async-ratelimiter 1"), &steps)?;
+    }
+
+    #[test]
     fn fastify_answers_as_its_scripts(steps in steps(fastify())) {
         play(&text("@fastify/rate-limit 11 incr"), &steps)?;
         play(&text("@fastify/rate-limit 11 read"), &steps)?;
@@ -405,6 +325,15 @@ fn twins_answer_what_is_usual_themselves() {
         ("rate-limiter-flexible 11", "1 2 5 2"),
         ("limits 5 incr_expire", "2 1"),
         ("limits 5 acquire_moving_window", "1700000000.123456 5 1 1"),
+        ("limits 5 acquire_sliding_window", "5 1 1"),
+        ("limits 5 sliding_window", "1"),
+        ("throttled-py 3 sliding window", "1 5 1 1700000000500"),
+        ("throttled-py 3 token bucket", "1.5 5 1"),
+        ("throttled-py 3 leaking bucket", "1.5 5 1"),
+        ("throttled-py 3 gcra", "0.1 5 1"),
+        ("throttled-py 3 gcra peek", "0.1 5"),
+        ("redis-gcra 0", "1700000000500 5 3 1000 1"),
+        ("async-ratelimiter 1", "1700000000123.456 1000 3 0"),
         ("@fastify/rate-limit 11 incr", "1000 3 true true"),
         ("@fastify/rate-limit 11 read", ""),
     ] {
@@ -412,7 +341,10 @@ fn twins_answer_what_is_usual_themselves() {
         let ask = Step::Ask(args, Resp::V2);
         let steps = std::iter::repeat_n([ask, Step::Wait(300_000)], 30).flatten();
         let steps: Vec<Step> = steps.collect();
-        let (answered, asked) = play(&text(name), &steps).expect("they are the same");
+        let has_two = name.contains("sliding window") || name.contains("sliding_window");
+        let keys: &[&str] = if has_two { &["k2", "k"] } else { &["k"] };
+        let same = play_on(keys, &text(name), &steps);
+        let (answered, asked) = same.expect("they are the same");
         assert_eq!(answered, asked, "{name}");
     }
 }

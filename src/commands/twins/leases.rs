@@ -18,7 +18,7 @@ fn concurrency_lease(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result
     let (limit, lease) = (scene.number(0, 0)?, scene.number(1, 0)?);
     [limit, lease].into_iter().try_for_each(small)?;
     let (name, now) = (scene.arg(2).ok_or(Declined)?, scene.now_ms());
-    let log = Log::at(scene, key, now)?;
+    let log = Log::at(scene, key, now as f64)?;
     let set = scene.collection::<SortedSet>(key)?;
     let holds = set.and_then(|set| set.score(name)).is_some_and(|ends| ends > now as f64);
     let others_end = set.and_then(|set| log.last_besides(set, name)).map(whole).transpose()?;

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use super::Declined;
-use super::scene::Scene;
+use super::lua::decimal;
+use super::scene::{MOMENT_MAX, Scene};
 use crate::collection::{Direction, SortedSet};
 use crate::engine::KeyRef;
 
@@ -24,10 +25,10 @@ impl Log {
     pub(super) fn at(
         scene: &mut Scene<'_, '_>,
         key: KeyRef<'_>,
-        until: i64,
+        until: f64,
     ) -> Result<Self, Declined> {
         let Some(set) = scene.collection::<SortedSet>(key)? else { return Ok(Self::default()) };
-        let gone = set.rank_where(|score, _| score <= until as f64);
+        let gone = set.rank_where(|score, _| score <= until);
         Ok(Self { gone, len: set.len() - gone })
     }
 
@@ -46,6 +47,22 @@ impl Log {
         let place = if place < 0 { place + self.len() } else { place };
         let place = usize::try_from(place).ok().filter(|place| *place < self.len);
         Ok(place.and_then(|place| set.score_at(self.gone + place)))
+    }
+
+    /// The name of the first, which is a moment.
+    pub(super) fn first(
+        self,
+        scene: &mut Scene<'_, '_>,
+        key: KeyRef<'_>,
+    ) -> Result<Option<f64>, Declined> {
+        let Some(set) = scene.collection::<SortedSet>(key)?.filter(|_| self.len > 0) else {
+            return Ok(None);
+        };
+        let mut first = None;
+        set.visit(self.gone..self.gone + 1, Direction::Ascending, |member, _| {
+            first = decimal(member).filter(|moment| (0.0..=MOMENT_MAX as f64).contains(moment));
+        });
+        first.map(Some).ok_or(Declined)
     }
 
     /// The last score but for one member's.

@@ -8,9 +8,14 @@
 //! Invariant: a twin that declines has changed nothing, and has written nothing.
 
 #[cfg(test)]
+mod asked;
+mod buckets;
+#[cfg(test)]
 mod equality;
 mod leases;
 mod log;
+mod lua;
+mod overlap;
 mod scene;
 mod spread;
 mod tally;
@@ -44,7 +49,8 @@ pub(super) struct Twin {
     run: Run,
 }
 
-const FAMILIES: [&[Twin]; 4] = [windows::TWINS, spread::TWINS, units::TWINS, leases::TWINS];
+const FAMILIES: [&[Twin]; 6] =
+    [windows::TWINS, overlap::TWINS, spread::TWINS, buckets::TWINS, units::TWINS, leases::TWINS];
 
 /// How many there are.
 const COUNT: usize = {

@@ -5,13 +5,20 @@
 //! are exact in a double: Lua would come to the same.
 
 use super::Declined;
+use super::lua::decimal;
 use crate::collection::Hash;
 use crate::engine::{Collection, Expires, Kept, KeyRef, OutOfMemory, Value, View};
-use crate::protocol::{Args, Error, parse_i64};
+use crate::protocol::{Args, Error, FloatText, parse_i64};
 use crate::time::{Duration, Timestamp};
 
 /// Sums of eight numbers within this are exact in a double.
 const NUMBER_MAX: i64 = 1 << 50;
+
+/// Moments, in microseconds too: differences and sums of two are exact in a double.
+pub(super) const MOMENT_MAX: i64 = 1 << 52;
+
+/// A thousand years and more.
+const SECONDS_MAX: i64 = 1 << 35;
 
 /// Numbers that a script keeps in a hash: exact in a double, moments in microseconds too.
 const FIELD_MAX: i64 = 1 << 53;
@@ -41,6 +48,14 @@ impl<'s, 'e> Scene<'s, 'e> {
         if let [key] = self.keys { Ok(*key) } else { Err(Declined) }
     }
 
+    /// The only two keys, which differ.
+    pub(super) fn two_keys(&self) -> Result<[KeyRef<'s>; 2], Declined> {
+        match self.keys {
+            [one, other] if one.bytes() != other.bytes() => Ok([*one, *other]),
+            _ => Err(Declined),
+        }
+    }
+
     pub(super) fn arg(&self, place: usize) -> Option<&'s [u8]> {
         self.args.get(place)
     }
@@ -50,6 +65,24 @@ impl<'s, 'e> Scene<'s, 'e> {
         let number = self.arg(place).and_then(parse_i64).ok_or(Declined)?;
         let least = least.max(-NUMBER_MAX);
         if (least..=NUMBER_MAX).contains(&number) { Ok(number) } else { Err(Declined) }
+    }
+
+    /// A number of seconds, in milliseconds.
+    pub(super) fn seconds(&self, place: usize) -> Result<i64, Declined> {
+        let seconds = self.number(place, 1)?;
+        if seconds > SECONDS_MAX { Err(Declined) } else { Ok(seconds * 1_000) }
+    }
+
+    /// A moment by somebody's clock.
+    pub(super) fn moment_number(&self, place: usize) -> Result<i64, Declined> {
+        let moment = self.arg(place).and_then(parse_i64);
+        moment.filter(|moment| (0..=MOMENT_MAX).contains(moment)).ok_or(Declined)
+    }
+
+    /// A number that may have a fraction, from zero on.
+    pub(super) fn decimal(&self, place: usize) -> Result<f64, Declined> {
+        let number = self.arg(place).and_then(decimal);
+        number.filter(|number| (0.0..=NUMBER_MAX as f64).contains(number)).ok_or(Declined)
     }
 
     /// The same, where the script knows what to do without it.
@@ -184,6 +217,22 @@ impl<'s, 'e> Scene<'s, 'e> {
         for _ in 0..commands {
             self.view.read(key);
         }
+    }
+
+    /// A number, maybe with a fraction, that stands under a key.
+    pub(super) fn stored_decimal(&mut self, key: KeyRef<'_>) -> Result<Option<f64>, Declined> {
+        let Some(found) = self.view.look(key) else { return Ok(None) };
+        let mut digits = itoa::Buffer::new();
+        let number = found.value.bytes(&mut digits).and_then(decimal);
+        let number = number.filter(|number| number.abs() <= FIELD_MAX as f64);
+        number.map(Some).ok_or(Declined)
+    }
+
+    /// Puts a number, maybe with a fraction, under a key for so long.
+    pub(super) fn set_decimal(&mut self, key: KeyRef<'_>, number: f64, lives_ms: i64) {
+        let value = Value::string(FloatText::new(number).as_bytes());
+        let expires = self.after(lives_ms);
+        self.view.insert(key, value, expires);
     }
 
     /// As GET and PTTL count it: a hit or a miss each.

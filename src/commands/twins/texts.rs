@@ -12,6 +12,10 @@ enum Place {
     Own(&'static str),
     /// A file of a Python package, as it is.
     Python(&'static str),
+    /// A string of three quotes behind some words in a file of a Python package.
+    PythonText(&'static str, &'static str),
+    /// A file of a node package, as it is.
+    NodeFile(&'static str),
     /// A template literal behind some words in a file of a node package.
     Node(&'static str, &'static str, Made),
 }
@@ -26,7 +30,11 @@ enum Made {
     Joined,
 }
 
-const PLACES: [(&str, Place); 13] = [
+/// What stands before the scripts of throttled-py.
+const LIMITS: &str = "ATOMIC_ACTION_TYPE_LIMIT\n\n    SCRIPTS: str =";
+const PEEKS: &str = "ATOMIC_ACTION_TYPE_PEEK\n\n    SCRIPTS: str =";
+
+const PLACES: [(&str, Place); 22] = [
     ("lua-compat/concurrency-lease", Place::Own("concurrency-lease")),
     ("lua-compat/sliding-counter", Place::Own("sliding-counter")),
     ("lua-compat/sliding-log", Place::Own("sliding-log")),
@@ -52,6 +60,30 @@ const PLACES: [(&str, Place); 13] = [
         Place::Python("limits/resources/redis/lua_scripts/acquire_moving_window.lua"),
     ),
     (
+        "limits 5 acquire_sliding_window",
+        Place::Python("limits/resources/redis/lua_scripts/acquire_sliding_window.lua"),
+    ),
+    (
+        "limits 5 sliding_window",
+        Place::Python("limits/resources/redis/lua_scripts/sliding_window.lua"),
+    ),
+    (
+        "throttled-py 3 sliding window",
+        Place::PythonText("throttled/rate_limiter/sliding_window.py", LIMITS),
+    ),
+    (
+        "throttled-py 3 token bucket",
+        Place::PythonText("throttled/rate_limiter/token_bucket.py", LIMITS),
+    ),
+    (
+        "throttled-py 3 leaking bucket",
+        Place::PythonText("throttled/rate_limiter/leaking_bucket.py", LIMITS),
+    ),
+    ("throttled-py 3 gcra", Place::PythonText("throttled/rate_limiter/gcra.py", LIMITS)),
+    ("throttled-py 3 gcra peek", Place::PythonText("throttled/rate_limiter/gcra.py", PEEKS)),
+    ("redis-gcra 0", Place::NodeFile("redis-gcra/lib/gcra.lua")),
+    ("async-ratelimiter 1", Place::Node("async-ratelimiter/src/index.js", "lua:", Made::Unchanged)),
+    (
         "@fastify/rate-limit 11 incr",
         Place::Node("@fastify/rate-limit/store/RedisStore.js", "const lua =", Made::Unchanged),
     ),
@@ -70,6 +102,12 @@ pub(super) fn text(name: &str) -> Vec<u8> {
             read(&root.join("lua-compat").join(folder).join("script.lua")).into_bytes()
         }
         Place::Python(path) => read(&python_packages().join(path)).into_bytes(),
+        Place::PythonText(path, before) => {
+            let source = read(&python_packages().join(path));
+            let text = source.split_once(before).and_then(|(_, rest)| rest.split("\"\"\"").nth(1));
+            text.expect("the text is there").as_bytes().to_vec()
+        }
+        Place::NodeFile(path) => read(&libraries().join("node_modules").join(path)).into_bytes(),
         Place::Node(path, before, made) => {
             let source = read(&libraries().join("node_modules").join(path));
             let literal = source.split_once(before).and_then(|(_, rest)| rest.split('`').nth(1));

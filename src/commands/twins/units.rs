@@ -3,7 +3,8 @@
 use smallvec::SmallVec;
 
 use super::log::Log;
-use super::scene::Scene;
+use super::lua::decimal;
+use super::scene::{Scene, small};
 use super::{Declined, Twin};
 use crate::collection::{End, List, SortedSet};
 use crate::engine::KeyRef;
@@ -16,6 +17,11 @@ pub(super) const TWINS: &[Twin] = &[
         run: sliding_log,
     },
     Twin {
+        name: "async-ratelimiter 1",
+        sha: "ad00ff6f099013f2aea94ed48c220cbf616c6a07",
+        run: async_ratelimiter,
+    },
+    Twin {
         name: "limits 5 acquire_moving_window",
         sha: "741eab638ba93ed71020bb821c45c022d0fa02c4",
         run: limits_acquire_moving_window,
@@ -24,14 +30,12 @@ pub(super) const TWINS: &[Twin] = &[
 
 /// Units that a twin adds at once; more are rare.
 const UNITS_MAX: i64 = 1_000;
-/// Seconds that a log lives: a thousand years and more.
-const SECONDS_MAX: i64 = 1 << 35;
 
 fn sliding_log(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
     let key = scene.key()?;
     let (limit, window, cost) = scene.small_limit_window_cost()?;
     let (now, window_us) = (scene.now_us(), window * 1_000);
-    let log = Log::at(scene, key, now - window_us)?;
+    let log = Log::at(scene, key, (now - window_us) as f64)?;
     let (used, last) = (log.len(), log.score(scene, key, -1)?);
     if cost > UNITS_MAX || last.is_some_and(f64::is_infinite) {
         return Err(Declined);
@@ -83,14 +87,46 @@ fn add_units(set: &mut SortedSet, now: i64, cost: i64) {
     }
 }
 
+fn async_ratelimiter(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
+    let (key, now) = (scene.key()?, scene.decimal(0)?);
+    let (duration, max) = (scene.number(1, 1)?, scene.number(2, i64::MIN)?);
+    small(duration)?;
+    let peeks = scene.arg(3) == Some(b"1");
+    let set = scene.collection::<SortedSet>(key)?;
+    // The script takes out who stands between zero and the window's begin.
+    if set.and_then(|set| set.score_at(0)).is_some_and(|first| first < 0.0) {
+        return Err(Declined);
+    }
+    let log = Log::at(scene, key, now - duration as f64)?;
+    let oldest = log.first(scene, key)?.unwrap_or(now);
+    let reset = ((oldest + duration as f64) / 1_000.0).floor() as i64;
+    let remaining = max - log.len();
+    scene.count_reads_of(key, 2);
+    if remaining <= 0 {
+        log.only_forget(scene, key, None);
+        reply.integers(&[0, reset, max]);
+        return Ok(());
+    }
+    if peeks {
+        log.only_forget(scene, key, None);
+    } else {
+        scene.change(key, scene.after(duration), |set: &mut SortedSet| {
+            log.forget(set, key);
+            set.set(FloatText::new(now).as_bytes(), now);
+        })?;
+    }
+    reply.integers(&[remaining, reset, max]);
+    Ok(())
+}
+
 fn limits_acquire_moving_window(
     scene: &mut Scene<'_, '_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Declined> {
     let (key, now) = (scene.key()?, scene.arg(0).and_then(decimal).ok_or(Declined)?);
-    let (limit, expiry) = (scene.number(1, 1)?, scene.number(2, 1)?);
+    let (limit, expiry) = (scene.number(1, 1)?, scene.seconds(2)? / 1_000);
     let amount = scene.number(3, 1)?;
-    if amount > UNITS_MAX || expiry > SECONDS_MAX {
+    if amount > UNITS_MAX {
         return Err(Declined);
     }
     if amount > limit {
@@ -122,11 +158,4 @@ fn entry(
 ) -> Result<Option<f64>, Declined> {
     let Some(log) = scene.collection::<List>(key)? else { return Ok(None) };
     log.get(place).map(|unit| decimal(unit).ok_or(Declined)).transpose()
-}
-
-/// A number of digits and at most one point, as C and Rust read it alike.
-fn decimal(text: &[u8]) -> Option<f64> {
-    let is_plain = text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        && text.first().is_some_and(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
 }

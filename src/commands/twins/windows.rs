@@ -11,11 +11,6 @@ pub(super) const TWINS: &[Twin] = &[
         run: fixed_window,
     },
     Twin {
-        name: "lua-compat/sliding-counter",
-        sha: "a328f55e3679c2d533dab9f4759ea7e6d32a207c",
-        run: sliding_counter,
-    },
-    Twin {
         name: "rate-limit-redis 6 increment",
         sha: "895b92e1712734e1b464999be23953485475357b",
         run: rate_limit_redis_increment,
@@ -71,76 +66,6 @@ fn fixed_window(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), 
     Ok(())
 }
 
-/// What a sliding counter holds, told as Lua has it.
-#[derive(Clone, Copy)]
-struct Halves {
-    count: f64,
-    before: f64,
-    /// Of the window, in milliseconds: its length, and how much of it has passed.
-    window: f64,
-    into: f64,
-}
-
-impl Halves {
-    fn reset_ms(self) -> f64 {
-        if self.count > 0.0 {
-            2.0 * self.window - self.into
-        } else if self.before > 0.0 {
-            self.window - self.into
-        } else {
-            0.0
-        }
-    }
-
-    /// Until a cost passes that does not now, and is no more than the limit.
-    fn retry_ms(self, limit: f64, cost: f64) -> f64 {
-        let Self { count, before, window, into } = self;
-        let room = (limit - count - cost) * window;
-        if room >= 0.0 {
-            window - into - (room / before).floor()
-        } else {
-            2.0 * window - into - ((limit - cost) * window / count).floor()
-        }
-    }
-}
-
-fn sliding_counter(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
-    /// What the script takes.
-    const SPAN_MAX: i128 = 1 << 53;
-    let key = scene.key()?;
-    let (limit, length, cost) = scene.small_limit_window_cost()?;
-    if i128::from(limit + cost) * i128::from(length) >= SPAN_MAX {
-        return Err(Declined);
-    }
-    let (number, into) = (scene.now_ms() / length, scene.now_ms() % length);
-    let [kept, count, before] = scene.fields(key, ["window", "count", "before"])?;
-    let (count, before) = match number - kept.unwrap_or(number) {
-        0 => (count.unwrap_or(0), before.unwrap_or(0)),
-        1 => (0, count.unwrap_or(0)),
-        _ => (0, 0),
-    };
-    scene.count_reads_of(key, 1);
-    let (window, into) = (length as f64, into as f64);
-    let halves = Halves { count: count as f64, before: before as f64, window, into };
-    let free = (limit as f64 - halves.count) * window - halves.before * (window - into);
-    let left = (free / window).floor();
-    if cost as f64 * window > free && cost > 0 {
-        let retry = if cost > limit { -1.0 } else { halves.retry_ms(limit as f64, cost as f64) };
-        let reset = halves.reset_ms();
-        reply.integers(&[1, limit, left.max(0.0) as i64, retry as i64, reset as i64]);
-        return Ok(());
-    }
-    let halves = Halves { count: (count + cost) as f64, ..halves };
-    if cost > 0 {
-        let expires = scene.after((2.0 * window - into) as i64);
-        let fields = [("window", number), ("count", count + cost), ("before", before)];
-        scene.set_fields(key, expires, fields)?;
-    }
-    let left = (left - cost as f64).max(0.0);
-    reply.integers(&[0, limit, left as i64, -1, halves.reset_ms() as i64]);
-    Ok(())
-}
-
 fn rate_limit_redis_increment(
     scene: &mut Scene<'_, '_>,
     reply: &mut Reply<'_>,
@@ -175,7 +100,7 @@ fn rate_limit_redis_get(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Res
 
 fn rate_limiter_flexible(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
     let (key, points) = (scene.key()?, scene.number(0, i64::MIN)?);
-    let duration_ms = seconds(scene, 1)?;
+    let duration_ms = scene.seconds(1)?;
     let counter = scene.counter(key)?;
     let consumed = counter.value.unwrap_or(0) + points;
     let begins = counter.left_ms < 0;
@@ -186,7 +111,7 @@ fn rate_limiter_flexible(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Re
 }
 
 fn limits_incr_expire(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), Declined> {
-    let (key, lives_ms) = (scene.key()?, seconds(scene, 0)?);
+    let (key, lives_ms) = (scene.key()?, scene.seconds(0)?);
     let amount = scene.number(1, i64::MIN)?;
     let counter = scene.counter(key)?;
     let current = counter.value.unwrap_or(0) + amount;
@@ -230,12 +155,4 @@ fn fastify_read(scene: &mut Scene<'_, '_>, reply: &mut Reply<'_>) -> Result<(), 
     scene.view.glance(key);
     reply.integers(&[current, counter.left_ms.max(0)]);
     Ok(())
-}
-
-/// A number of seconds, in milliseconds.
-fn seconds(scene: &Scene<'_, '_>, place: usize) -> Result<i64, Declined> {
-    /// A thousand years and more.
-    const SECONDS_MAX: i64 = 1 << 35;
-    let seconds = scene.number(place, 1)?;
-    if seconds > SECONDS_MAX { Err(Declined) } else { Ok(seconds * 1_000) }
 }
