@@ -223,8 +223,11 @@ fn known_script_runs_by_its_twin_unless_that_is_turned_off() {
 /// One worker, and connections that it answers already.
 fn neighbours<const OTHERS: usize>() -> (Tollgate, Connection, [Connection; OTHERS]) {
     let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
-    let mut others = std::array::from_fn(|_| tollgate.connect());
-    others.iter_mut().for_each(|other: &mut Connection| assert_eq!(other.line("PING"), "+PONG"));
+    let others = std::array::from_fn(|_| {
+        let mut other = tollgate.connect();
+        assert_eq!(other.line("PING"), "+PONG");
+        other
+    });
     let held = tollgate.connect();
     (tollgate, held, others)
 }
