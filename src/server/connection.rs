@@ -8,17 +8,14 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::io::Read;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
 use smallvec::SmallVec;
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
@@ -44,21 +41,21 @@ const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
 #[expect(clippy::struct_excessive_bools, reason = "facts of its own each, in any combination")]
 pub(super) struct Connection {
-    stream: TcpStream,
+    pub(super) stream: TcpStream,
     scratch: Rc<RefCell<Scratch>>,
     hub: Arc<Hub>,
-    peer: Arc<PeerState>,
-    session: Session,
+    pub(super) peer: Arc<PeerState>,
+    pub(super) session: Session,
     torn: Torn,
     /// What was read and not yet answered; empty while idle.
-    tail: BytesMut,
+    pub(super) tail: BytesMut,
     /// What the reader has not taken; empty while idle.
-    unsent: BytesMut,
+    pub(super) unsent: BytesMut,
     /// Nothing more is answered: what is unsent goes out, then the end.
-    closing: bool,
+    pub(super) closing: bool,
     /// The last turn had no room for all: the tail may hold complete requests, or the socket
     /// more than was read at once.
-    more: bool,
+    pub(super) more: bool,
     /// Another reply would have come on top of more than its reader may leave unread.
     overflowed: bool,
     /// What was read after the end.
@@ -319,27 +316,6 @@ impl Connection {
         Poll::Ready(self.end())
     }
 
-    /// Reads and answers once while a script holds the thread up; its task goes on from there.
-    pub(super) fn answer_meanwhile(&mut self, scratch: &mut Scratch) {
-        let is_idle = self.unsent.is_empty() && self.session.wait().is_none();
-        if !is_idle || self.closing || self.peer.is_killed() {
-            return;
-        }
-        let Scratch { input, tools, .. } = scratch;
-        if !self.more {
-            // The end of the stream, or an error, is for the task to see.
-            let Ok(len @ 1..) = (&*SockRef::from(&self.stream)).read(input) else { return };
-            self.peer.received(len);
-            self.tail.extend_from_slice(&input[..len]);
-        }
-        self.answer_tail(&mut Context::from_waker(Waker::noop()), tools);
-        self.peer.set_torn(self.tail.len());
-        if self.closing && self.unsent.is_empty() {
-            drop(SockRef::from(&self.stream).shutdown(Shutdown::Write));
-        }
-        self.peer.wake();
-    }
-
     /// Answers requests that have been read already.
     fn again(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let scratch = Rc::clone(&self.scratch);
@@ -347,7 +323,7 @@ impl Connection {
         Poll::Ready(self.end())
     }
 
-    fn answer_tail(&mut self, cx: &mut Context<'_>, tools: &mut Tools) {
+    pub(super) fn answer_tail(&mut self, cx: &mut Context<'_>, tools: &mut Tools) {
         let mut tail = std::mem::take(&mut self.tail);
         let consumed = self.turn(cx, tools, &tail);
         tail.advance(consumed);

@@ -9,8 +9,13 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::Shutdown;
 use std::ops::Bound;
 use std::rc::{Rc, Weak};
+use std::task::{Context, Waker};
+
+use socket2::SockRef;
 
 use super::connection::Connection;
 use super::scratch::Scratch;
@@ -87,4 +92,27 @@ pub(super) fn serve() {
             }
         }
     });
+}
+
+impl Connection {
+    /// Reads and answers once while a script holds the thread up; its task goes on from there.
+    fn answer_meanwhile(&mut self, scratch: &mut Scratch) {
+        let is_idle = self.unsent.is_empty() && self.session.wait().is_none();
+        if !is_idle || self.closing || self.peer.is_killed() {
+            return;
+        }
+        let Scratch { input, tools, .. } = scratch;
+        if !self.more {
+            // The end of the stream, or an error, is for the task to see.
+            let Ok(len @ 1..) = (&*SockRef::from(&self.stream)).read(input) else { return };
+            self.peer.received(len);
+            self.tail.extend_from_slice(&input[..len]);
+        }
+        self.answer_tail(&mut Context::from_waker(Waker::noop()), tools);
+        self.peer.set_torn(self.tail.len());
+        if self.closing && self.unsent.is_empty() {
+            drop(SockRef::from(&self.stream).shutdown(Shutdown::Write));
+        }
+        self.peer.wake();
+    }
 }
