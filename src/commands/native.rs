@@ -68,7 +68,8 @@ impl<'a> Native<'a> {
         fits.then(|| service.scripts().note_run(script)).map(|()| twin)
     }
 
-    /// Runs the twin within shards that are locked.
+    /// Runs the twin within shards that are locked. Who declines is counted by who then runs the
+    /// script.
     pub(super) fn run(
         &self,
         worker: &Worker,
@@ -78,9 +79,9 @@ impl<'a> Native<'a> {
     ) -> Result<(), Declined> {
         view.touch_keys(!session.no_touch);
         view.act_for(session.id);
-        let result = twins::twin(self.twin).run(view, &self.keys, self.args, reply);
-        worker.slot().twins().count(self.twin, result);
-        result
+        twins::twin(self.twin).run(view, &self.keys, self.args, reply)?;
+        worker.slot().twins().count(self.twin, Ok(()));
+        Ok(())
     }
 
     /// Answers the request, or gives the ground back where the twin declines.
@@ -91,19 +92,21 @@ impl<'a> Native<'a> {
         reply: &mut Reply<'_>,
     ) -> Result<Option<Ground<'g, 'e>>, Error> {
         let (worker, session) = (runner.worker, &*runner.session);
-        match ground {
+        let (result, ground) = match ground {
             Ground::Lock(engine) => {
                 let scope = Scope::Keys(&self.keys);
                 let result = engine.try_transact(scope, session.db, worker.now, |view| {
                     self.run(worker, session, view, reply)
                 })?;
-                Ok(result.err().map(|Declined| Ground::Lock(engine)))
+                (result, Ground::Lock(engine))
             }
             Ground::Within(view) => {
                 view.select(session.db);
-                let result = self.run(worker, session, view, reply);
-                Ok(result.err().map(|Declined| Ground::Within(view)))
+                (self.run(worker, session, view, reply), Ground::Within(view))
             }
-        }
+        };
+        let Err(declined) = result else { return Ok(None) };
+        worker.slot().twins().count(self.twin, Err(declined));
+        Ok(Some(ground))
     }
 }
