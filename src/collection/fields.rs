@@ -137,6 +137,15 @@ impl Fields {
         }
     }
 
+    /// What is kept to take changes back.
+    pub(super) fn undo_bytes(&self) -> usize {
+        let before = self.before.as_ref().map_or(0, |packed| packed.heap_bytes());
+        match &self.form {
+            Form::Packed(_) => before,
+            Form::Table(table) => before + table.undo_bytes(),
+        }
+    }
+
     pub(super) fn forget_undo(&mut self) {
         self.before = None;
         if let Form::Table(table) = &mut self.form {

@@ -95,6 +95,11 @@ impl Hash {
         self.0.begin_undo()
     }
 
+    /// What is kept to take changes back.
+    pub(crate) fn undo_bytes(&self) -> usize {
+        self.0.undo_bytes()
+    }
+
     pub(crate) fn forget_undo(&mut self) {
         self.0.forget_undo();
     }

@@ -13,6 +13,7 @@ mod coded;
 mod fields;
 mod hash;
 mod integers;
+mod inverses;
 mod list;
 mod packed;
 #[cfg(test)]

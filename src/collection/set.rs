@@ -155,6 +155,15 @@ impl Set {
         }
     }
 
+    /// What is kept to take changes back.
+    pub(crate) fn undo_bytes(&self) -> usize {
+        let before = self.before.as_ref().map_or(0, |integers| integers.heap_bytes());
+        match &self.form {
+            Form::Integers(_) => before,
+            Form::Fields(fields) => before + fields.undo_bytes(),
+        }
+    }
+
     pub(crate) fn forget_undo(&mut self) {
         self.before = None;
         if let Form::Fields(fields) = &mut self.form {

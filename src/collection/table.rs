@@ -13,6 +13,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use super::inverses::Inverses;
 use crate::size::{allocated_bytes, malloc_bytes};
 
 /// A field and its value, in one allocation.
@@ -55,8 +56,7 @@ pub(super) struct Table {
     index: HashTable<u32>,
     hasher: FixedState,
     owned_bytes: usize,
-    /// Oldest first, while changes may have to be taken back.
-    inverses: Option<Vec<Inverse>>,
+    inverses: Inverses<Inverse>,
 }
 
 impl Table {
@@ -66,7 +66,7 @@ impl Table {
             index: HashTable::new(),
             hasher: FixedState::with_seed(seed),
             owned_bytes: 0,
-            inverses: None,
+            inverses: Inverses::default(),
         }
     }
 
@@ -106,27 +106,29 @@ impl Table {
     pub(super) fn push(&mut self, field: &[u8], value: &[u8]) {
         let element = Element::new(field, value, self.tag(field));
         self.put(self.len() as u32, element);
-        self.note(|| Inverse::TakeOff);
+        self.inverses.note(|| (Inverse::TakeOff, 0));
     }
 
     /// Changes the value of the element in a place.
     pub(super) fn replace(&mut self, place: usize, value: &[u8]) {
         let element = &mut self.elements[place];
         let (field, old) = element.parts();
-        if old.len() == value.len() && self.inverses.is_none() {
+        if old.len() == value.len() && !self.inverses.are_noted() {
             let field_len = field.len();
             element.bytes[field_len..].copy_from_slice(value);
             return;
         }
         let new = Element::new(field, value, element.tag);
         let old = self.exchange(place, new);
-        self.note(|| Inverse::Restore(place as u32, old));
+        let bytes = old.owned_bytes();
+        self.inverses.note(|| (Inverse::Restore(place as u32, old), bytes));
     }
 
     /// Takes out the element in a place; the last one moves there.
     pub(super) fn remove(&mut self, place: usize) {
         let element = self.take_out(place);
-        self.note(|| Inverse::PutBack(place as u32, element));
+        let bytes = element.owned_bytes();
+        self.inverses.note(|| (Inverse::PutBack(place as u32, element), bytes));
         self.give_back();
     }
 
@@ -138,17 +140,19 @@ impl Table {
     }
 
     pub(super) fn begin_undo(&mut self) -> bool {
-        let begins = self.inverses.is_none();
-        self.inverses.get_or_insert_default();
-        begins
+        self.inverses.begin()
+    }
+
+    pub(super) fn undo_bytes(&self) -> usize {
+        self.inverses.bytes()
     }
 
     pub(super) fn forget_undo(&mut self) {
-        self.inverses = None;
+        self.inverses.forget();
     }
 
     pub(super) fn roll_back(&mut self) {
-        for inverse in self.inverses.take().unwrap_or_default().into_iter().rev() {
+        for inverse in self.inverses.take() {
             match inverse {
                 Inverse::TakeOff => drop(self.take_out(self.len() - 1)),
                 Inverse::PutBack(place, element) => self.put(place, element),
@@ -156,12 +160,6 @@ impl Table {
             }
         }
         self.give_back();
-    }
-
-    fn note(&mut self, inverse: impl FnOnce() -> Inverse) {
-        if let Some(inverses) = &mut self.inverses {
-            inverses.push(inverse());
-        }
     }
 
     /// Puts an element in a place, at most one past the last; what stood there becomes the last.

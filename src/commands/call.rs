@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::monitor::Origin;
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
@@ -166,6 +167,7 @@ pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
     tally: Arc<Tally>,
     slot: Arc<Slot>,
+    runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
     clock: Clock,
     pub(super) now: Timestamp,
@@ -183,16 +185,37 @@ struct Batch {
 
 impl Worker {
     pub(crate) fn new(service: Arc<Service>, clock: Clock) -> Self {
-        let (tally, slot) = (service.new_tally(), service.running().new_slot());
+        let tally = service.new_tally();
+        let (slot, worker) = service.running().new_slot();
         let now = clock.now();
         let options = &service.runtime().scripts;
         let interpreter = RefCell::new(Interpreter::new(&Setup {
             redis_version: REDIS_VERSION,
             memory_max: options.worker_bytes_max.as_usize(),
+            worker,
             bare_codes: options.bare_error_codes,
             kill: Arc::clone(slot.killed()),
         }));
-        Self { service, tally, slot, interpreter, clock, now, batch: Batch::default() }
+        let runs_scripts = true;
+        Self {
+            service,
+            tally,
+            slot,
+            runs_scripts,
+            interpreter,
+            clock,
+            now,
+            batch: Batch::default(),
+        }
+    }
+
+    /// For the worker that must not be held up: what runs scripts is answered BUSY.
+    pub(crate) fn refuse_scripts(&mut self) {
+        self.runs_scripts = false;
+    }
+
+    pub(super) fn runs_scripts(&self) -> bool {
+        self.runs_scripts
     }
 
     pub(crate) fn begin(&mut self) -> Timestamp {
@@ -260,7 +283,7 @@ impl Worker {
         match outcome {
             Outcome::Pushed => return outcome,
             Outcome::Block => session.waits_silently = true,
-            Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
+            Outcome::Held | Outcome::Close | Outcome::Reply | Outcome::Silent => out.truncate(mark),
         }
         if outcome == Outcome::Reply { Outcome::Silent } else { outcome }
     }
@@ -319,21 +342,37 @@ impl Worker {
             self.settle(self.clock.now());
         }
         self.batch.runs.count(number);
+        let is_exec = self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG);
+        let monitored = self.service.monitors().any() && !self.entry(number).is_administrative();
+        if monitored && !is_exec {
+            self.show(session, host, args);
+        }
         let mut runner = Runner::new(self, session, host);
         let result = runner.run((number, args), Ground::Lock(self.service.engine()), reply);
-        let mut inner = runner.into_inner();
+        let mut inner = runner.finish();
         if result.is_err() {
             self.batch.runs.fail();
+        }
+        if monitored && is_exec {
+            self.show(session, host, args);
         }
         if alone {
             let began = self.batch.began;
             self.settle(self.clock.now());
             self.tally.share(&mut inner, self.now.since(began));
-            if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
-                self.service.note_duration(session, host, args, (began, self.now));
+            let span = (began, self.now);
+            if let (Ok(Outcome::Block), Some(wait)) = (&result, session.wait()) {
+                wait.note(args, span);
+            } else if !self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG) {
+                self.service.note_duration(session, host, args, span);
             }
         }
         result
+    }
+
+    #[cold]
+    fn show(&self, session: &Session, host: &dyn Host, args: Args<'_>) {
+        self.service.monitors().show(host, (session, Origin::Client), args, self.clock.now());
     }
 
     /// Whether the time of such a request is no part of its batch's, which is shared.
@@ -348,6 +387,12 @@ impl Worker {
     }
 
     pub(super) fn count_error(&self, error: &Error) {
+        self.tally.error(error);
+    }
+
+    /// Counts a command that a script may not give.
+    pub(super) fn count_rejection(&self, number: u16, error: &Error) {
+        self.tally.command(number).rejected();
         self.tally.error(error);
     }
 
@@ -395,6 +440,9 @@ impl Worker {
         }
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
+        }
+        if session.monitors && (flags.has(Flags::WRITE) || flags.has(Flags::READONLY)) {
+            return Err(Error::text("Replica can't interact with the keyspace"));
         }
         if session.is_restricted() && !flags.has(Flags::SUBSCRIBER) {
             return Err(Error::Subscriber(entry.name.clone()));

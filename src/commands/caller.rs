@@ -5,6 +5,7 @@
 //! the shards of the keys it declared is abandoned at the first command that needs another.
 
 use super::call::Answer;
+use super::monitor::Origin;
 use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::session::Outcome;
@@ -53,15 +54,19 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         Self { runner, view, reach, rights, has_written: false }
     }
 
-    /// The command, if a script may give it.
+    /// The command, if a script may give it. Who may not is counted.
     fn admit(&self, words: Args<'_>) -> Result<u16, Error> {
         let worker = self.runner.worker;
-        let number = worker
-            .service
-            .table()
-            .resolve(words)
-            .map_err(|_| Error::text("Unknown Redis command called from script"))?;
-        let entry = worker.entry(number);
+        let Ok(number) = worker.service.table().resolve(words) else {
+            let error = Error::text("Unknown Redis command called from script");
+            worker.count_error(&error);
+            return Err(error);
+        };
+        let admitted = self.check(worker.entry(number), words);
+        admitted.inspect_err(|error| worker.count_rejection(number, error)).map(|()| number)
+    }
+
+    fn check(&self, entry: &Entry, words: Args<'_>) -> Result<(), Error> {
         let flags = entry.spec.flags;
         if !entry.arity().allows(words.len()) {
             return Err(Error::text("Wrong number of args calling Redis command from script"));
@@ -76,7 +81,7 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         if flags.has(Flags::DENYOOM) && !self.rights.grows && !self.has_written {
             return Err(Error::OutOfMemory);
         }
-        Ok(number)
+        Ok(())
     }
 
     /// Whether every key that the command names is within the script's shards, and what the
@@ -89,9 +94,11 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
             || entry.keys() != Keys::All
                 && places.all(|key| self.view.holds(engine.key(key)))
                 && !held_back.is_some_and(HeldBack::is_full)
+                && !self.view.is_undo_full()
     }
 
     fn carry_out(&mut self, number: u16, words: Args<'_>, reply: &mut Reply<'_>) -> Answer {
+        self.runner.show((number, words), Origin::Script);
         let result = self.runner.run_within((number, words), self.view, reply);
         if let Ok(Outcome::Silent) = result {
             reply.ok();
@@ -106,7 +113,6 @@ impl Call for Caller<'_, '_, '_> {
         let number = match self.admit(words) {
             Ok(number) => number,
             Err(error) => {
-                self.runner.worker.count_error(&error);
                 reply.error(&error);
                 return Ok(());
             }
@@ -128,8 +134,14 @@ impl Call for Caller<'_, '_, '_> {
         Ok(())
     }
 
+    fn pause(&mut self) {
+        if self.runner.worker.slot().is_long() {
+            self.runner.host.serve_meanwhile();
+        }
+    }
+
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        self.runner.host.log_of_script(level, text);
+        self.runner.log.add(level, text);
     }
 
     fn allows(&mut self, words: Args<'_>) -> Option<bool> {

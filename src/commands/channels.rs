@@ -45,10 +45,11 @@ impl Channels {
 
     /// Returns whether the connection had subscribed.
     pub(super) fn unsubscribe(&self, connection: u64, kind: Kind, name: &[u8]) -> bool {
-        let had = self
-            .names
-            .get_mut(&connection)
-            .is_some_and(|mut names| names[kind as usize].remove(name));
+        let mut had = false;
+        self.names.remove_if_mut(&connection, |_, names| {
+            had = names[kind as usize].remove(name);
+            names.iter().all(BTreeSet::is_empty)
+        });
         if had {
             self.drop_subscriber(connection, kind, name);
         }
@@ -158,5 +159,25 @@ fn hand_out(host: &dyn Host, receivers: &BTreeSet<u64>, push: &Push) {
     for receiver in receivers {
         // Who has just gone was still counted.
         host.push(*receiver, push.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_subscribes_to_nothing_is_not_remembered() {
+        let channels = Channels::new(&KeyHasher::new(7));
+        for kind in Kind::ALL {
+            assert!(channels.subscribe(5, kind, b"a") && channels.subscribe(5, kind, b"b"));
+        }
+        for kind in Kind::ALL {
+            assert!(channels.unsubscribe(5, kind, b"a"));
+            assert!(!channels.unsubscribe(5, kind, b"a"));
+            assert!(channels.subscribes(5, kind, b"b"));
+            assert!(channels.unsubscribe(5, kind, b"b"));
+        }
+        assert!(channels.names.is_empty() && channels.subscribers.iter().all(DashMap::is_empty));
     }
 }

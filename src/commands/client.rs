@@ -4,7 +4,7 @@ use super::call::{Answer, Call};
 use super::session::{Outcome, Replies};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use super::waiting::Unserved;
-use super::{client_kill, client_list, client_tracking, command};
+use super::{client_kill, client_list, client_tracking, command, pause};
 use crate::protocol::{Error, Reply, parse_i64};
 
 pub(super) const SPECS: &[Spec] = &[Spec {
@@ -37,6 +37,7 @@ pub(super) const SPECS: &[Spec] = &[Spec {
         Sub::plain("LIST", Arity::at_least(2), "Describe connections.", client_list::list),
         Sub::plain("NO-EVICT", Arity::exactly(3), "Spare this connection (ON|OFF).", no_evict),
         Sub::plain("NO-TOUCH", Arity::exactly(3), "Leave no trace on keys (ON|OFF).", no_touch),
+        Sub::plain("PAUSE", Arity::at_least(3), "Hold commands (WRITE|ALL).", pause::pause),
         Sub::plain("REPLY", Arity::exactly(3), "Send replies, or none (ON|OFF|SKIP).", replies),
         Sub::plain("SETINFO", Arity::exactly(4), "Tell the library (LIB-NAME|LIB-VER).", set_info),
         Sub::plain("SETNAME", Arity::exactly(3), "Name this connection.", set_name),
@@ -56,7 +57,7 @@ pub(super) const SPECS: &[Spec] = &[Spec {
             client_tracking::tracking_info,
         ),
         Sub::plain("UNBLOCK", Arity::at_least(3), "End the wait of a connection.", unblock),
-        Sub::plain("UNPAUSE", Arity::exactly(2), "End a pause of all connections.", unpause),
+        Sub::plain("UNPAUSE", Arity::exactly(2), "End a pause of all connections.", pause::unpause),
     ],
     handler: Handler::Parent,
 }];
@@ -179,11 +180,5 @@ fn unblock(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         call.host.wake(id as u64);
     }
     reply.integer(ended.into());
-    Ok(Outcome::Reply)
-}
-
-/// Connections are never paused.
-fn unpause(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    reply.ok();
     Ok(Outcome::Reply)
 }

@@ -43,16 +43,29 @@ impl Kind {
 pub(super) fn peers(call: &Call<'_, '_>) -> Vec<Peer> {
     let mut peers = call.host.peers();
     if let Some(this) = peers.iter_mut().find(|peer| peer.session.id == call.session.id) {
-        this.session = call.session.clone();
+        update(this, call);
     }
     peers
+}
+
+/// In Redis's eyes a request lies in its buffer until it is answered.
+fn update(this: &mut Peer, call: &Call<'_, '_>) {
+    this.session = call.session.clone();
+    this.input_bytes += wire_bytes(call.args);
+}
+
+/// What a request takes as an array of bulk strings.
+fn wire_bytes(args: Args<'_>) -> usize {
+    let head = |number: usize| "*\r\n".len() + 1 + number.checked_ilog10().unwrap_or(0) as usize;
+    let words = args.iter().map(|word| head(word.len()) + word.len() + "\r\n".len());
+    head(args.len()) + words.sum::<usize>()
 }
 
 /// CLIENT INFO
 pub(super) fn this(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let mut lines = Vec::new();
     if let Some(mut peer) = call.host.peer(call.session.id) {
-        peer.session = call.session.clone();
+        update(&mut peer, call);
         line(&peer, call.service.table(), &mut lines);
     }
     reply.verbatim(&lines);
@@ -134,6 +147,7 @@ fn flags(peer: &Peer) -> String {
     let session = &peer.session;
     let tracker = session.tracking.as_deref();
     let set = [
+        (session.monitors, 'O'),
         (session.subscriptions() > 0, 'P'),
         (session.transaction.is_open(), 'x'),
         (session.wait().is_some(), 'b'),

@@ -103,13 +103,10 @@ fn docs(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
 /// COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]
 fn list(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let table = call.service.table();
-    let names: Vec<&str> = match filter(call.args)? {
-        None => table.entries()[..table.specs().len()].iter().map(|e| e.name.as_str()).collect(),
-        Some(filter) => {
-            let passing = table.entries().iter().filter(|entry| filter.passes(entry));
-            passing.map(|entry| entry.name.as_str()).collect()
-        }
-    };
+    let filter = filter(call.args)?;
+    let passes = |entry: &&Entry| filter.as_ref().is_none_or(|filter| filter.passes(entry));
+    let passing = table.entries().iter().filter(passes);
+    let names: Vec<&str> = passing.map(|entry| entry.name.as_str()).collect();
     reply.bulks(&names);
     Ok(Outcome::Reply)
 }

@@ -94,6 +94,7 @@ const DETAILS: &[(&str, Detail)] = &[
     ("client|list", Detail { flags: Flags::ADMIN, tips: VARYING, ..PLAIN }),
     ("client|no-evict", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("client|unblock", Detail { flags: Flags::ADMIN, ..PLAIN }),
+    ("client|pause", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("client|unpause", Detail { flags: Flags::ADMIN, ..PLAIN }),
     ("command", Detail { categories: &["connection"], tips: UNORDERED, ..PLAIN }),
     ("command|count", Detail { categories: &["connection"], ..PLAIN }),

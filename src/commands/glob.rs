@@ -5,8 +5,11 @@
 //! lengths, where a recursive matcher can take longer than anyone waits.
 //!
 //! Redis's own corners are kept: a class that is never closed ends with the pattern, `[a-]` is a
-//! range, the ends of a range may stand in either order and are compared as signed bytes, and no
-//! pattern but the empty one and `*` matches an empty text.
+//! range, the ends of a range may stand in either order and are compared as signed bytes, no
+//! pattern but the empty one and `*` matches an empty text, and one of too many stars none at all.
+
+/// Stars with something else behind them: Redis nests no deeper, and then finds nothing.
+const STARS_MAX: usize = 1_000;
 
 /// Whether all of `text` matches all of `pattern`.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
@@ -16,7 +19,7 @@ pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
     }
-    let (mut at, mut pos) = (0, 0);
+    let (mut at, mut pos, mut stars) = (0, 0, 0);
     // Behind the last star: the place in the pattern, and in the text where the star ends.
     let mut star: Option<(usize, usize)> = None;
     while let Some(&byte) = text.get(pos) {
@@ -25,6 +28,11 @@ pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
             Some(b'*') => {
                 at += 1;
                 star = Some((at, pos));
+                // Stars side by side are one.
+                stars += usize::from(rest.get(1).is_some_and(|next| *next != b'*'));
+                if stars > STARS_MAX {
+                    return false;
+                }
                 continue;
             }
             Some(_) => {
@@ -158,6 +166,16 @@ mod tests {
     fn many_stars_take_no_longer_than_one() {
         let pattern = [b"a*".repeat(1_000), b"b".to_vec()].concat();
         assert!(!matches(&pattern, &b"a".repeat(20_000)));
+    }
+
+    #[test]
+    fn more_than_a_thousand_stars_match_nothing() {
+        let text = b"a".repeat(3_000);
+        for (pattern, most) in [("*?", 1_000), ("**a", 1_000), ("a*", 1_001)] {
+            let pattern = pattern.as_bytes();
+            assert!(matches(&pattern.repeat(most), &text), "{most}");
+            assert!(!matches(&pattern.repeat(most + 1), &text), "{most} and one");
+        }
     }
 
     /// By trying every length of every star.

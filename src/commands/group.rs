@@ -67,6 +67,9 @@ impl Worker {
         requests: &[Args<'_>],
         out: &mut Vec<u8>,
     ) -> (usize, Outcome) {
+        if self.service.pause().is_on() && self.is_held(requests[0]) {
+            return (0, Outcome::Held);
+        }
         let answered = self.call_group(session, requests, out);
         if answered.is_empty() {
             return (1, self.call(session, host, requests[0], out));
@@ -80,6 +83,12 @@ impl Worker {
         (count, Outcome::Reply)
     }
 
+    #[cold]
+    fn is_held(&self, request: Args<'_>) -> bool {
+        let number = self.service.table().resolve(request);
+        number.is_ok_and(|number| self.service.pause().holds(self.entry(number).spec, self.now))
+    }
+
     /// Nothing is answered where fewer than two requests can be.
     fn call_group(
         &self,
@@ -88,7 +97,10 @@ impl Worker {
         out: &mut Vec<u8>,
     ) -> SmallVec<[Answered; GROUP_MAX]> {
         let mut answered = SmallVec::new();
-        if session.transaction.is_open() {
+        let by_themselves = session.transaction.is_open()
+            || self.service.monitors().any()
+            || self.service.pause().is_on();
+        if by_themselves {
             return answered;
         }
         let mut members: SmallVec<[Member<'_>; GROUP_MAX]> = SmallVec::new();

@@ -1,7 +1,8 @@
 //! The door upwards: what commands need of the world outside.
 //!
-//! The server implements [`Host`]; tests implement it with a few lines. Handlers ask it only
-//! while no shard is locked.
+//! The server implements [`Host`]; tests implement it with a few lines. Handlers ask it while no
+//! shard is locked, but within EXEC and scripts: there INFO reads `/proc`, which waits for no disk,
+//! and pushes go into mailboxes. What may wait for a reader, as the log does, is told afterwards.
 
 use super::push::Push;
 use super::session::Session;
@@ -97,7 +98,11 @@ pub(crate) trait Host {
     fn push(&self, id: u64, push: Push) -> bool;
     /// Lets a connection look at what has come for it.
     fn wake(&self, id: u64);
-    /// A line that a script writes to the log.
+    /// Answers the other connections of the thread that asks, because a script holds it up.
+    fn serve_meanwhile(&self);
+    /// The same of all connections.
+    fn wake_all(&self);
+    /// A line that a script has written to the log, told while nothing is locked.
     fn log_of_script(&self, level: LogLevel, text: &[u8]);
     /// Begins to stop the whole server.
     fn shutdown(&self);

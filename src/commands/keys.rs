@@ -85,7 +85,7 @@ pub(super) const SPECS: &[Spec] = &[
 ];
 
 fn delete(view: &mut View<'_>, keys: KeyList<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
-    let deleted = keys.into_iter().filter(|key| view.remove(*key).is_some()).count();
+    let deleted = keys.into_iter().filter(|key| view.remove(*key)).count();
     reply.integer(deleted as i64);
     Ok(())
 }
@@ -130,7 +130,7 @@ fn renamenx(view: &mut View<'_>, (from, to): Pair<'_>, reply: &mut Reply<'_>) ->
 }
 
 fn carry(view: &mut View<'_>, from: KeyRef<'_>, to: KeyRef<'_>) -> Result<(), Error> {
-    let (value, expires) = view.remove(from).ok_or(Error::NoSuchKey)?;
+    let (value, expires) = view.take(from).ok_or(Error::NoSuchKey)?;
     view.insert(to, value, expires);
     Ok(())
 }
@@ -158,7 +158,7 @@ fn relocate(
     view.select(to);
     let taken = view.look(key).is_some();
     view.select(from);
-    let moved = if taken { None } else { view.remove(key) };
+    let moved = if taken { None } else { view.take(key) };
     reply.integer(i64::from(moved.is_some()));
     if let Some((value, expires)) = moved {
         view.select(to);

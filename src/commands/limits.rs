@@ -104,9 +104,9 @@ fn spend_on(
         |now| Value::Limit(State::new(quota, now)),
         |value, now| {
             let state = state_mut(value)?;
-            let adapted = !state.is_counted_by(quota);
+            let counted = state.is_counted_by(quota);
             let decision = check(quota, state, cost, now);
-            let kept = if adapted {
+            let kept = if !counted && state.is_counted_by(quota) {
                 Kept::Changed { expires: Expires::At(state.expires_at()) }
             } else if decision.is_allowed() {
                 Kept::Spent { expires: state.expires_at() }
@@ -158,7 +158,7 @@ fn reset(view: &mut View<'_>, keys: Vec<KeyRef<'_>>, reply: &mut Reply<'_>) -> R
             state(found.value)?;
         }
     }
-    let forgotten = keys.into_iter().filter(|key| view.remove(*key).is_some()).count();
+    let forgotten = keys.into_iter().filter(|key| view.remove(*key)).count();
     reply.integer(forgotten as i64);
     Ok(())
 }

@@ -41,6 +41,7 @@ mod limits;
 mod list_ends;
 mod lists;
 mod memory;
+mod monitor;
 mod native;
 mod noted_parameters;
 mod object;
@@ -49,6 +50,7 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod pause;
 mod runner;
 mod random_elements;
 mod running;
@@ -56,6 +58,7 @@ mod pubsub;
 mod push;
 mod runtime;
 mod scan_options;
+mod script_log;
 mod script_run;
 mod scripting;
 mod server_commands;
@@ -119,6 +122,7 @@ const FAMILIES: &[&[Spec]] = &[
     list_ends::SPECS,
     lists::SPECS,
     memory::SPECS,
+    monitor::SPECS,
     object::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,

@@ -28,6 +28,7 @@ macro_rules! noted {
     };
 }
 
+const SECRET: Fits = Fits::Secret;
 const SWITCH: Fits = Fits::Switch;
 const MEMORY: Fits = Fits::Memory;
 const COUNT: Fits = Fits::Whole { min: 0, max: i64::MAX };
@@ -71,13 +72,28 @@ pub(super) const NOTED: &[Parameter] = &[
     noted!("appendfsync", "everysec", Fits::OneOf(&["everysec", "always", "no"])),
     noted!("auto-aof-rewrite-min-size", "67108864", MEMORY),
     noted!("auto-aof-rewrite-percentage", "100", NUMBER),
+    noted!("aof-rewrite-incremental-fsync", "yes", SWITCH),
     noted!("no-appendfsync-on-rewrite", "no", SWITCH),
+    noted!("rdb-del-sync-files", "no", SWITCH),
+    noted!("rdb-save-incremental-fsync", "yes", SWITCH),
     noted!("rdbcompression", "yes", SWITCH),
     noted!("stop-writes-on-bgsave-error", "yes", SWITCH),
     // How replicas are served: there are none.
+    noted!("masterauth", "", SECRET),
+    noted!("masteruser", "", SECRET),
+    noted!("repl-backlog-size", "1048576", MEMORY),
+    noted!("repl-backlog-ttl", "3600", NUMBER),
+    noted!("repl-disable-tcp-nodelay", "no", SWITCH),
+    noted!("repl-diskless-load", "disabled", Fits::OneOf(&["disabled", "on-empty-db", "swapdb"])),
     noted!("repl-diskless-sync", "yes", SWITCH),
     noted!("repl-diskless-sync-delay", "5", NUMBER),
+    noted!("repl-diskless-sync-max-replicas", "0", NUMBER),
+    noted!("repl-ping-replica-period", "10", POSITIVE),
+    noted!("repl-ping-slave-period", "10", POSITIVE, as "repl-ping-replica-period"),
     noted!("repl-timeout", "60", POSITIVE),
+    noted!("replica-ignore-maxmemory", "yes", SWITCH),
+    noted!("replica-priority", "100", NUMBER),
+    noted!("slave-priority", "100", NUMBER, as "replica-priority"),
     noted!("replica-serve-stale-data", "yes", SWITCH),
     noted!("slave-serve-stale-data", "yes", SWITCH, as "replica-serve-stale-data"),
 ];

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::noted_parameters::NOTED;
 use super::options::LogEntries;
-use super::parameters::{Parameter, Place, Write};
+use super::parameters::{Fits, Parameter, Place, Write};
 use super::service::Service;
 use crate::engine::{DATABASES, MemoryPolicy};
 use crate::size::Bytes;
@@ -21,6 +21,9 @@ const NO_EVENTS: &str = "keyspace notifications are not supported yet";
 const NO_REPLICAS: &str = "there is no replication";
 const OUTPUT_BYTES: &str = "set server.output_bytes_max or server.push_bytes_max instead";
 
+const CLIENT_BYTES: &str = "each connection is bounded, by server.request_bytes_max and \
+                            server.output_bytes_max";
+
 const fn row(name: &'static str, read: fn(&Place<'_>) -> String, write: Write) -> Parameter {
     Parameter { name, read, write }
 }
@@ -30,6 +33,9 @@ const CONNECTIONS: Write = Write::Whole {
     max: u32::MAX as i64,
     set: |service, count| service.runtime().connections_max.store(count as usize, Relaxed),
 };
+
+/// The sweep has a setting of its own; the number tunes nothing more, and is only noted.
+const HZ: Write = Write::Noted { fits: Fits::Whole { min: 0, max: i32::MAX as i64 }, shared: "hz" };
 
 const MEMORY: Write = Write::Memory(|service, bytes| {
     service.engine().set_memory_max(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -85,7 +91,7 @@ const PARAMETERS: &[Parameter] = &[
     row("dbfilename", |_| String::new(), Write::Same(NO_FOLDER)),
     row("dir", |_| String::new(), Write::Same(NO_FOLDER)),
     row("enable-debug-command", debug_users, Write::Never),
-    row("hz", sweeps_a_second, Write::Same(AT_START)),
+    row("hz", sweeps_a_second, HZ),
     row("io-threads", |place| place.host.facts().workers.to_string(), Write::Never),
     row(
         "latency-monitor-threshold",
@@ -100,6 +106,7 @@ const PARAMETERS: &[Parameter] = &[
     row("maxclients", |place| place.service.runtime().connections_max().to_string(), CONNECTIONS),
     row("maxmemory", |place| place.service.engine().memory_max().to_string(), MEMORY),
     row("maxmemory-policy", |place| place.service.engine().policy().name().into(), POLICY),
+    row("maxmemory-clients", |_| "0".into(), Write::Same(CLIENT_BYTES)),
     row("min-replicas-to-write", |_| "0".into(), Write::Same(NO_REPLICAS)),
     row("notify-keyspace-events", |_| String::new(), Write::Same(NO_EVENTS)),
     row("port", |place| place.host.facts().tcp_port.to_string(), Write::Same(AT_START)),
@@ -110,9 +117,11 @@ const PARAMETERS: &[Parameter] = &[
     ),
     row("proto-max-bulk-len", |place| bytes(place, "server.bulk_bytes_max"), Write::Same(AT_START)),
     row("replica-read-only", |_| "yes".into(), Write::Same(NO_REPLICAS)),
+    row("replicaof", |_| String::new(), Write::Never),
     row("requirepass", |place| place.service.runtime().password.read().clone(), PASSWORD),
     row("save", |_| String::new(), Write::Same(NO_FOLDER)),
     row("slave-read-only", |_| "yes".into(), Write::Same(NO_REPLICAS)),
+    row("slaveof", |_| String::new(), Write::Never),
     row(
         "slowlog-log-slower-than",
         |place| place.service.runtime().slowlog_threshold_us.load(Relaxed).to_string(),

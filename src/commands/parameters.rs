@@ -67,11 +67,19 @@ pub(super) enum Write {
 /// What a noted value must be.
 #[derive(Clone, Copy)]
 pub(super) enum Fits {
-    Whole { min: i64, max: i64 },
+    Whole {
+        min: i64,
+        max: i64,
+    },
     Memory,
     Switch,
     OneOf(&'static [&'static str]),
+    /// Text that only who asks for it may see.
+    Secret,
 }
+
+/// Bytes of a noted text: no password is longer, and anybody may set one.
+const NOTED_TEXT_BYTES_MAX: usize = 1_024;
 
 impl Fits {
     /// The value as it will be told.
@@ -81,6 +89,10 @@ impl Fits {
             Self::Memory => memory(word)?.to_string(),
             Self::Switch => if switch(word)? { "yes" } else { "no" }.into(),
             Self::OneOf(names) => one_of(word, names)?.into(),
+            Self::Secret => {
+                let text = text(word).filter(|text| text.len() <= NOTED_TEXT_BYTES_MAX);
+                text.ok_or("argument must be UTF-8 text and not too long")?.into()
+            }
         })
     }
 }
@@ -98,7 +110,7 @@ impl Parameter {
     }
 
     pub(super) fn is_secret(&self) -> bool {
-        matches!(self.write, Write::Secret(_))
+        matches!(self.write, Write::Secret(_) | Write::Noted { fits: Fits::Secret, .. })
     }
 
     /// How it reads now.

@@ -39,6 +39,8 @@ pub(crate) enum Push {
     PatternMessage { pattern: Arc<[u8]>, message: Arc<Message> },
     /// These keys, or all, are no longer what was read.
     Invalidated { keys: Option<Keys>, redirected: bool },
+    /// A command that somebody has given, as text.
+    Monitored(Arc<[u8]>),
     /// Invalidations cannot reach the connection of this number any more.
     RedirectionBroken(u64),
 }
@@ -61,6 +63,7 @@ impl Push {
             Self::Invalidated { keys, .. } => {
                 keys.iter().flat_map(|keys| keys.iter()).map(|key| key.len() + FRAME_BYTES).sum()
             }
+            Self::Monitored(line) => line.len(),
             Self::RedirectionBroken(_) => 0,
         };
         FRAME_BYTES + texts
@@ -72,7 +75,7 @@ impl Push {
             Self::Message(message) => Some((Kind::Channel, &message.channel)),
             Self::ShardMessage(message) => Some((Kind::Shard, &message.channel)),
             Self::PatternMessage { pattern, .. } => Some((Kind::Pattern, pattern)),
-            Self::Invalidated { .. } | Self::RedirectionBroken(_) => None,
+            Self::Invalidated { .. } | Self::Monitored(_) | Self::RedirectionBroken(_) => None,
         }
     }
 
@@ -103,6 +106,9 @@ impl Push {
                 }
                 Resp::V2 => {}
             },
+            // No push in RESP3 either.
+            Self::Monitored(line) if session.monitors => reply.simple(line),
+            Self::Monitored(_) => {}
             Self::RedirectionBroken(connection) => {
                 if session.resp == Resp::V3 {
                     reply.push(2);

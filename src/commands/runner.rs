@@ -6,6 +6,8 @@
 
 use super::call::{Answer, Call, Ground, Worker};
 use super::host::Host;
+use super::monitor::Origin;
+use super::script_log::ScriptLog;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
 use super::tally::Runs;
@@ -17,16 +19,20 @@ pub(crate) struct Runner<'w> {
     pub(super) worker: &'w Worker,
     pub(super) session: &'w mut Session,
     pub(super) host: &'w dyn Host,
+    /// Told when all is carried out.
+    pub(super) log: ScriptLog,
     inner: Runs,
 }
 
 impl<'w> Runner<'w> {
     pub(super) fn new(worker: &'w Worker, session: &'w mut Session, host: &'w dyn Host) -> Self {
-        Self { worker, session, host, inner: Runs::default() }
+        Self { worker, session, host, log: ScriptLog::default(), inner: Runs::default() }
     }
 
-    /// The commands that were carried out inside the request.
-    pub(super) fn into_inner(self) -> Runs {
+    /// All is carried out, and nothing locked: tells what scripts have said. Returns the commands
+    /// that were carried out inside the request.
+    pub(super) fn finish(self) -> Runs {
+        self.log.tell(self.host);
         self.inner
     }
 
@@ -65,6 +71,14 @@ impl<'w> Runner<'w> {
             }
             Handler::Nested(answer) => answer(self, args, ground, reply),
             Handler::Parent => Err(crate::protocol::Error::Syntax),
+        }
+    }
+
+    /// Shows a command inside another one to who monitors.
+    pub(super) fn show(&self, (number, args): (u16, Args<'_>), origin: Origin) {
+        let (worker, monitors) = (self.worker, self.worker.service.monitors());
+        if monitors.any() && !worker.entry(number).is_administrative() {
+            monitors.show(self.host, (&*self.session, origin), args, worker.clock().now());
         }
     }
 

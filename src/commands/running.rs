@@ -6,7 +6,8 @@
 //! the shards that it holds. A script is killed by a flag that its interpreter polls.
 //!
 //! Invariant: a script that was killed has written nothing and writes nothing more. Both are
-//! decided under the slot's lock. Only the end of the whole server breaks this.
+//! decided under the slot's lock. Only the end of the whole server breaks this: it ends every
+//! script, and from then on none begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,6 +49,8 @@ struct Run {
 pub(super) struct Slot {
     run: Mutex<Option<Run>>,
     killed: Arc<AtomicBool>,
+    /// The same of all slots.
+    ending: Arc<AtomicBool>,
     declared: AtomicU64,
     all: AtomicU64,
     again: AtomicU64,
@@ -72,12 +75,21 @@ pub(crate) struct ScriptRuns {
 }
 
 impl Slot {
-    /// A script runs from here on, until what is returned is dropped.
-    pub(super) fn begin<'s>(&'s self, kind: Kind, now: Timestamp, long: &'s Long) -> Running<'s> {
+    /// A script runs from here on, until what is returned is dropped. None begins once the
+    /// server ends.
+    pub(super) fn begin<'s>(
+        &'s self,
+        kind: Kind,
+        now: Timestamp,
+        long: &'s Long,
+    ) -> Option<Running<'s>> {
         let mut run = self.run.lock();
+        if self.ending.load(Ordering::Relaxed) {
+            return None;
+        }
         self.killed.store(false, Ordering::Relaxed);
         *run = Some(Run { kind, began: now, has_written: false, is_long: false });
-        Running { slot: self, long }
+        Some(Running { slot: self, long })
     }
 
     /// The script is about to write. False where it has been killed and must not.
@@ -97,6 +109,10 @@ impl Slot {
         if let Some(run) = &mut *self.run.lock() {
             run.has_written = false;
         }
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.run.lock().as_ref().is_some_and(|run| run.is_long)
     }
 
     pub(super) fn note_lua_bytes(&self, bytes: usize) {
@@ -165,18 +181,24 @@ pub(super) struct Shown {
 
 /// The slots of all workers.
 #[derive(Debug, Default)]
-pub(super) struct Slots(Mutex<Vec<Arc<Slot>>>);
+pub(super) struct Slots {
+    slots: Mutex<Vec<Arc<Slot>>>,
+    ending: Arc<AtomicBool>,
+}
 
 impl Slots {
-    pub(super) fn new_slot(&self) -> Arc<Slot> {
-        let slot = Arc::new(Slot::default());
-        self.0.lock().push(Arc::clone(&slot));
-        slot
+    /// The slot of one more worker, and its number.
+    pub(super) fn new_slot(&self) -> (Arc<Slot>, u32) {
+        let slot = Arc::new(Slot { ending: Arc::clone(&self.ending), ..Slot::default() });
+        let mut slots = self.slots.lock();
+        let number = slots.len() as u32;
+        slots.push(Arc::clone(&slot));
+        (slot, number)
     }
 
     /// Declares the scripts long that have run for longer than this.
     pub(super) fn look(&self, now: Timestamp, busy_after: Duration, long: &Long) {
-        for slot in self.0.lock().iter() {
+        for slot in self.slots.lock().iter() {
             if let Some(run) = &mut *slot.run.lock()
                 && !run.is_long
                 && now.since(run.began) >= busy_after
@@ -188,7 +210,7 @@ impl Slots {
     }
 
     pub(super) fn counts(&self) -> ScriptRuns {
-        self.0.lock().iter().fold(ScriptRuns::default(), |sum, slot| {
+        self.slots.lock().iter().fold(ScriptRuns::default(), |sum, slot| {
             let run = slot.run.lock();
             let long = run.as_ref().is_some_and(|run| run.is_long);
             ScriptRuns {
@@ -204,7 +226,7 @@ impl Slots {
 
     pub(super) fn twin_counts(&self) -> Vec<TwinCounts> {
         let mut sums = TwinCounts::none();
-        self.0.lock().iter().for_each(|slot| slot.twins.add_to(&mut sums));
+        self.slots.lock().iter().for_each(|slot| slot.twins.add_to(&mut sums));
         sums
     }
 
@@ -214,13 +236,13 @@ impl Slots {
             let run = slot.run.lock();
             run.as_ref().is_some_and(|run| run.is_long && Killer::Function.fits(&run.kind))
         };
-        if self.0.lock().iter().any(is_function) { Error::BusyFunction } else { Error::Busy }
+        if self.slots.lock().iter().any(is_function) { Error::BusyFunction } else { Error::Busy }
     }
 
     /// Ends every script of this kind that has not written yet.
     pub(super) fn kill(&self, killer: Killer) -> Result<(), Error> {
         let (mut killed, mut refusal) = (false, Error::NotBusy);
-        for slot in self.0.lock().iter() {
+        for slot in self.slots.lock().iter() {
             match &*slot.run.lock() {
                 None => {}
                 Some(run) if !killer.fits(&run.kind) => {
@@ -239,16 +261,19 @@ impl Slots {
         if killed { Ok(()) } else { Err(refusal) }
     }
 
-    /// The server ends, and every script with it.
+    /// The server ends, and every script with it, those included that would begin later.
     pub(super) fn end_all(&self) {
-        for slot in self.0.lock().iter() {
+        self.ending.store(true, Ordering::Relaxed);
+        for slot in self.slots.lock().iter() {
+            // A script that begins at this moment is either told here, or sees that all end.
+            let _run = slot.run.lock();
             slot.killed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Some function that runs.
     pub(super) fn function(&self, now: Timestamp) -> Option<Shown> {
-        self.0.lock().iter().find_map(|slot| match &*slot.run.lock() {
+        self.slots.lock().iter().find_map(|slot| match &*slot.run.lock() {
             Some(Run { kind: Kind::Function { name, words }, began, .. }) => {
                 Some(Shown { name: name.clone(), words: words.clone(), took: now.since(*began) })
             }
@@ -261,6 +286,7 @@ impl Slots {
 mod tests {
     use super::*;
 
+    const BEGINS: &str = "the server does not end";
     const SECOND: Duration = Duration::from_secs(1);
 
     fn at(seconds: u64) -> Timestamp {
@@ -270,8 +296,8 @@ mod tests {
     #[test]
     fn script_is_long_from_its_time_on_until_it_ends() {
         let (slots, long) = (Slots::default(), Long::default());
-        let slot = slots.new_slot();
-        let run = slot.begin(Kind::Eval, at(10), &long);
+        let (slot, _) = slots.new_slot();
+        let run = slot.begin(Kind::Eval, at(10), &long).expect(BEGINS);
         slots.look(at(10), SECOND, &long);
         assert!(!long.is_any());
         slots.look(at(11), SECOND, &long);
@@ -284,9 +310,9 @@ mod tests {
     #[test]
     fn script_is_killed_only_before_it_writes() {
         let (slots, long) = (Slots::default(), Long::default());
-        let slot = slots.new_slot();
+        let (slot, _) = slots.new_slot();
         assert_eq!(slots.kill(Killer::Script), Err(Error::NotBusy));
-        let run = slot.begin(Kind::Eval, at(0), &long);
+        let run = slot.begin(Kind::Eval, at(0), &long).expect(BEGINS);
         assert!(slot.begin_write());
         assert_eq!(slots.kill(Killer::Script), Err(Error::Unkillable));
         assert_eq!(slots.kill(Killer::Function), Err(Error::Busy));
@@ -294,16 +320,30 @@ mod tests {
         assert_eq!(slots.kill(Killer::Script), Ok(()));
         assert!(slot.killed().load(Ordering::Relaxed) && !slot.begin_write());
         drop(run);
-        let _run = slot.begin(Kind::Eval, at(1), &long);
+        let _run = slot.begin(Kind::Eval, at(1), &long).expect(BEGINS);
         assert!(slot.begin_write(), "the next script is not meant");
+    }
+
+    #[test]
+    fn no_script_begins_once_the_server_ends() {
+        let (slots, long) = (Slots::default(), Long::default());
+        let (slot, _) = slots.new_slot();
+        let run = slot.begin(Kind::Eval, at(0), &long).expect(BEGINS);
+        assert!(slot.begin_write());
+        slots.end_all();
+        assert!(slot.is_killed(), "though it has written");
+        drop(run);
+        assert!(slot.begin(Kind::Eval, at(1), &long).is_none());
+        assert!(slots.new_slot().0.begin(Kind::Eval, at(1), &long).is_none());
     }
 
     #[test]
     fn function_is_shown_and_has_a_command_of_its_own_to_be_killed() {
         let (slots, long) = (Slots::default(), Long::default());
-        let slot = slots.new_slot();
+        let (slot, _) = slots.new_slot();
         let words = OwnedArgs::of(["FCALL", "f", "0"]);
-        let _run = slot.begin(Kind::function(b"f", words.as_args()), at(0), &long);
+        let function = Kind::function(b"f", words.as_args());
+        let _run = slot.begin(function, at(0), &long).expect(BEGINS);
         slots.look(at(2), SECOND, &long);
         assert_eq!(slots.busy(), Error::BusyFunction);
         assert_eq!(slots.kill(Killer::Script), Err(Error::BusyFunction));

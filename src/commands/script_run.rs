@@ -19,9 +19,6 @@ use crate::engine::{Engine, Scope, View};
 use crate::lua::{Call, Failure, Found, Invocation, Script, ScriptFlags};
 use crate::protocol::{Args, Error, Reply};
 
-/// Where `math.random` begins in every script, as in Redis.
-const SEED: u32 = 0;
-
 /// What is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program<'p> {
@@ -115,6 +112,9 @@ pub(super) fn run(
     reply: &mut Reply<'_>,
 ) -> Answer {
     let worker = runner.worker;
+    if !worker.runs_scripts() {
+        return Err(worker.service.running().busy());
+    }
     let rights = job.rights(worker.lacks_room(Flags::DENYOOM))?;
     let ground = match Native::of(worker, runner.session, (job, request)) {
         None => ground,
@@ -128,7 +128,7 @@ pub(super) fn run(
         Program::Function(found) => Kind::function(&found.function().name, request),
     };
     let (db, long) = (runner.session.db, worker.service.engine().long());
-    let running = worker.slot().begin(kind, worker.now, long);
+    let running = worker.slot().begin(kind, worker.now, long).ok_or(Error::ScriptKilled)?;
     let result = match ground {
         Ground::Lock(engine) => lock_and_run(runner, job, (engine, rights), reply),
         Ground::Within(view) => {
@@ -160,14 +160,11 @@ fn lock_and_run(
         let keys: KeyList<'_> = job.words.keys.iter().map(|key| engine.key(key)).collect();
         runner.session.held_back = Some(HeldBack::default());
         let result = engine.try_transact(Scope::Keys(&keys), db, worker.now, |view| {
-            if rights.writes {
-                view.begin_undo();
-            }
-            let result = run_in(runner, job, (view, Reach::Declared, rights), reply);
-            if result == Err(Failure::Abandoned) {
-                view.roll_back();
-            } else {
-                view.forget_undo();
+            let mut revocable = view.revocable();
+            let ground = (revocable.view(), Reach::Declared, rights);
+            let result = run_in(runner, job, ground, reply);
+            if result != Err(Failure::Abandoned) {
+                revocable.keep();
             }
             result
         });
@@ -182,6 +179,7 @@ fn lock_and_run(
         }
         job.mark_wide();
         slot.forget_writes();
+        runner.log.take_back();
         runner.session.db = db;
     }
     slot.count_all(again);
@@ -200,7 +198,7 @@ fn run_in(
 ) -> Result<(), Failure> {
     let worker = runner.worker;
     let service = &*worker.service;
-    let invocation = Invocation { keys: job.words.keys, args: job.words.args, seed: SEED };
+    let invocation = Invocation { keys: job.words.keys, args: job.words.args };
     let mut caller = Caller::new(runner, view, reach, rights);
     let call: &mut dyn Call = &mut caller;
     let mut interpreter = worker.interpreter();

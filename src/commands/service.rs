@@ -13,6 +13,8 @@ use super::call::Ground;
 use super::channels::Channels;
 use super::host::{Facts, Host};
 use super::latency::Latency;
+use super::monitor::Monitors;
+use super::pause::Pause;
 use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
@@ -21,7 +23,7 @@ use super::slowlog::SlowLog;
 use super::table::Table;
 use super::tally::{CommandCounts, Tally};
 use super::tracking::Tracking;
-use super::transaction::{self, Watch};
+use super::transaction::{self, Watched};
 use super::twins::TwinCounts;
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Patience, Stats};
@@ -45,9 +47,11 @@ pub(crate) struct Service {
     /// The engine has not been told yet whether to tell of every change.
     unsettled: AtomicBool,
     /// Keys that nobody watches any longer, in shards that were held for long.
-    unwatched: Mutex<Vec<Watch>>,
+    unwatched: Mutex<Vec<Watched>>,
     channels: Channels,
     tracking: Tracking,
+    monitors: Monitors,
+    pause: Pause,
     /// By connection.
     waits: DashMap<u64, Arc<Wait>, KeyHasher>,
     /// Ended, and still with keys in shards that were held for long.
@@ -78,6 +82,8 @@ impl Service {
             unwatched: Mutex::default(),
             channels,
             tracking,
+            monitors: Monitors::default(),
+            pause: Pause::default(),
             waits,
             unwaited: Mutex::default(),
         }
@@ -89,6 +95,14 @@ impl Service {
 
     pub(super) fn tracking(&self) -> &Tracking {
         &self.tracking
+    }
+
+    pub(super) fn monitors(&self) -> &Monitors {
+        &self.monitors
+    }
+
+    pub(crate) fn pause(&self) -> &Pause {
+        &self.pause
     }
 
     pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {
@@ -115,6 +129,9 @@ impl Service {
         self.wait_no_longer(session, now);
         if session.subscriptions() > 0 {
             self.channels.leave(session.id);
+        }
+        if session.monitors {
+            self.monitors.remove(session.id);
         }
         if session.tracking.is_some() {
             self.tracking.end(session.id);
@@ -183,7 +200,7 @@ impl Service {
         self.baseline.lock().clone()
     }
 
-    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watch>> {
+    pub(super) fn unwatched(&self) -> &Mutex<Vec<Watched>> {
         &self.unwatched
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Outcome {
     Pushed,
     /// Nothing is to be sent.
     Silent,
+    /// The request was not begun, and is to be asked again when the pause is over.
+    Held,
     /// Nothing has been written: the reply comes once there is something to take, and nothing
     /// more is answered before.
     Block,
@@ -63,6 +65,8 @@ pub(crate) struct Session {
     pub(super) subscribed: [usize; Kind::ALL.len()],
     /// Something was left since pushes were last written: some that wait may be for it.
     pub(super) unsubscribed: bool,
+    /// Sees every command that is carried out.
+    pub(super) monitors: bool,
     /// While a script runs that may be taken back: what it publishes meanwhile.
     pub(super) held_back: Option<HeldBack>,
     pub(super) tracking: Option<Arc<Tracker>>,
@@ -94,6 +98,7 @@ impl Session {
             transaction: Transaction::default(),
             subscribed: [0; Kind::ALL.len()],
             unsubscribed: false,
+            monitors: false,
             held_back: None,
             tracking: None,
             caching: false,
@@ -109,8 +114,13 @@ impl Session {
         self.wait.as_deref()
     }
 
+    /// Whether it has asked to be told what others do.
+    pub(crate) fn listens(&self) -> bool {
+        self.subscriptions() > 0 || self.monitors
+    }
+
     /// All that is subscribed to.
-    pub(crate) fn subscriptions(&self) -> usize {
+    pub(super) fn subscriptions(&self) -> usize {
         self.subscribed.iter().sum()
     }
 

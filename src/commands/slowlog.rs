@@ -63,14 +63,17 @@ impl SlowLog {
 
 fn kept_words(args: Args<'_>) -> Vec<Box<[u8]>> {
     let kept = if args.len() > WORDS_MAX { WORDS_MAX - 1 } else { args.len() };
-    let mut words: Vec<Box<[u8]>> = (0..kept)
-        .map(|place| if is_secret(args, place) { REDACTED } else { word(args, place) })
-        .map(kept_word)
-        .collect();
+    let mut words: Vec<Box<[u8]>> =
+        (0..kept).map(|place| shown_word(args, place)).map(kept_word).collect();
     if args.len() > kept {
         words.push(format!("... ({} more arguments)", args.len() - kept).into_bytes().into());
     }
     words
+}
+
+/// The word at this place, unless nobody is to see it.
+pub(super) fn shown_word(args: Args<'_>, place: usize) -> &[u8] {
+    if is_secret(args, place) { REDACTED } else { word(args, place) }
 }
 
 fn word(args: Args<'_>, place: usize) -> &[u8] {

@@ -5,7 +5,7 @@
 
 use hashbrown::HashTable;
 
-use super::spec::{Arity, Handler, Keys, Spec, Sub};
+use super::spec::{Arity, Flags, Handler, Keys, Spec, Sub};
 use super::{FAMILIES, KeyHasher};
 use crate::protocol::{Args, Error};
 
@@ -42,6 +42,11 @@ impl Entry {
 
     pub(crate) fn handler(&self) -> Handler {
         self.sub.map_or(self.spec.handler, |sub| sub.handler)
+    }
+
+    /// Nothing that is shown to who monitors.
+    pub(super) fn is_administrative(&self) -> bool {
+        super::details::flags(self).has(Flags::ADMIN)
     }
 
     pub(crate) fn summary(&self) -> &'static str {

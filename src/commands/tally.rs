@@ -125,6 +125,9 @@ impl Tally {
     }
 
     pub(super) fn error(&self, error: &Error) {
+        if matches!(error, Error::PassedOn(_)) {
+            return;
+        }
         let mut errors = self.errors.lock();
         let code = error.code();
         let known = errors.len() < ERROR_CODES_MAX || errors.contains_key(&*code);

@@ -85,9 +85,9 @@ type Stalled = (u8, [Box<[u8]>; 2]);
 pub(crate) struct Tracking {
     trackers: DashMap<u64, Arc<Tracker>, KeyHasher>,
     prefixes: RwLock<Prefixes>,
-    /// Pairs of keys, one of which was held when one who waits for both could be served; no more
-    /// than there are who wait.
-    stalled: Mutex<Vec<Stalled>>,
+    /// Pairs of keys, one of which was held when one who waits for both could be served. Each is
+    /// here once, so there are no more than are waited for; they are tried again within a second.
+    stalled: Mutex<BTreeSet<Stalled>>,
 }
 
 /// How many track, and what.
@@ -163,7 +163,7 @@ impl Tracking {
                 News::Served(connection) => host.wake(connection),
                 News::Stalled { db, keys } => {
                     if engine.serve_stalled(db, &keys, now, patience).is_err() {
-                        self.stalled.lock().push((db, keys));
+                        self.stalled.lock().insert((db, keys));
                     }
                 }
             }
@@ -176,7 +176,7 @@ impl Tracking {
         let stalled = std::mem::take(&mut *self.stalled.lock());
         for (db, keys) in stalled {
             if engine.serve_stalled(db, &keys, now, Patience::None).is_err() {
-                self.stalled.lock().push((db, keys));
+                self.stalled.lock().insert((db, keys));
             }
         }
     }

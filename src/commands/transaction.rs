@@ -8,7 +8,10 @@
 //! What is queued and watched is bounded. Watching has to end in the engine, too, so whoever
 //! forgets a session calls [`Service::forget`](super::Service::forget) first.
 
+use std::collections::BTreeMap;
+
 use super::call::{Answer, Call, Ground};
+use super::monitor::Origin;
 use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Session};
@@ -101,7 +104,7 @@ pub(crate) struct Transaction {
     /// Since MULTI.
     open: Option<Progress>,
     requests: Vec<Queued>,
-    watched: Vec<Watch>,
+    watched: Watches,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,13 +122,11 @@ struct Queued {
     args: OwnedArgs,
 }
 
-/// A key, and how often it had changed when it was watched.
-#[derive(Debug)]
-pub(super) struct Watch {
-    db: usize,
-    key: Box<[u8]>,
-    changes: u64,
-}
+/// A database, and a key that is watched in it.
+pub(super) type Watched = (usize, Box<[u8]>);
+
+/// How often each key had changed when it was watched.
+type Watches = BTreeMap<Watched, u64>;
 
 /// Sessions are copied to be shown, and shown are numbers: requests and keys stay where they
 /// are.
@@ -216,7 +217,8 @@ fn watch(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     }
     for key in args.skip(1).iter() {
         service.check_key_length(key)?;
-        if watched.iter().any(|watch| watch.db == db && *watch.key == *key) {
+        let place = (db, Box::from(key));
+        if watched.contains_key(&place) {
             continue;
         }
         if watched.len() == WATCHED_MAX {
@@ -225,7 +227,7 @@ fn watch(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         let key_ref = service.engine().key(key);
         let scope = Scope::Keys(std::slice::from_ref(&key_ref));
         let changes = service.engine().try_transact(scope, db, *now, |view| view.watch(key_ref))?;
-        watched.push(Watch { db, key: key.into(), changes });
+        watched.insert(place, changes);
     }
     reply.ok();
     Ok(Outcome::Reply)
@@ -239,17 +241,17 @@ pub(super) fn abandon(service: &Service, session: &mut Session, now: Timestamp) 
 }
 
 fn forget_watched(service: &Service, session: &mut Session, now: Timestamp) {
-    forget(service, std::mem::take(&mut session.transaction.watched), now);
+    forget(service, std::mem::take(&mut session.transaction.watched).into_keys(), now);
 }
 
 /// Ends the watching of these keys; where a shard is held, within a second.
-fn forget(service: &Service, watched: Vec<Watch>, now: Timestamp) {
-    for watch in watched {
-        let key = service.engine().key(&watch.key);
+fn forget(service: &Service, watched: impl IntoIterator<Item = Watched>, now: Timestamp) {
+    for (db, name) in watched {
+        let key = service.engine().key(&name);
         let scope = Scope::Keys(std::slice::from_ref(&key));
-        let done = service.engine().attempt(scope, watch.db, now, |view| view.unwatch(key));
+        let done = service.engine().attempt(scope, db, now, |view| view.unwatch(key));
         if done.is_err() {
-            service.unwatched().lock().push(watch);
+            service.unwatched().lock().push((db, name));
         }
     }
 }
@@ -304,7 +306,7 @@ fn exec(runner: &mut Runner<'_>, _: Args<'_>, _: Ground<'_, '_>, reply: &mut Rep
     });
     drop(keys);
     let Ok((timed, outcome)) = done else {
-        forget(service, watched, now);
+        forget(service, watched.into_keys(), now);
         return Err(Error::exec_refused(&Error::Busy));
     };
     for (number, span) in timed {
@@ -318,10 +320,10 @@ fn exec(runner: &mut Runner<'_>, _: Args<'_>, _: Ground<'_, '_>, reply: &mut Rep
 fn keys<'r>(
     service: &Service,
     requests: &'r [Queued],
-    watched: &'r [Watch],
+    watched: &'r Watches,
 ) -> Option<KeyList<'r>> {
     let engine = service.engine();
-    let mut keys: KeyList<'r> = watched.iter().map(|watch| engine.key(&watch.key)).collect();
+    let mut keys: KeyList<'r> = watched.keys().map(|(_, key)| engine.key(key)).collect();
     for Queued { number, args } in requests {
         let entry = service.table().entry(*number)?;
         // A script may ask for keys that it has not named.
@@ -336,9 +338,9 @@ fn keys<'r>(
 }
 
 /// Whether a watched key has changed. None is watched any longer.
-fn has_changed(service: &Service, watched: &[Watch], view: &mut View<'_>) -> bool {
+fn has_changed(service: &Service, watched: &Watches, view: &mut View<'_>) -> bool {
     let mut changed = false;
-    for Watch { db, key, changes } in watched {
+    for ((db, key), changes) in watched {
         let key = service.engine().key(key);
         view.select(*db);
         changed |= view.changes(key) != Some(*changes);
@@ -364,9 +366,10 @@ fn carry_out(
         let args = args.as_args();
         let is_timed = worker.is_timed_alone(*number, args);
         let began = is_timed.then(|| worker.clock().now());
+        runner.show((*number, args), Origin::Client);
         match runner.run_within((*number, args), view, reply) {
             // Nothing waits here: what would, has answered.
-            Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block) => {}
+            Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block | Outcome::Held) => {}
             // An array has as many elements as it says.
             Ok(Outcome::Silent) => reply.ok(),
             Ok(Outcome::Close) => outcome = Outcome::Close,

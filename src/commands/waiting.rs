@@ -6,18 +6,19 @@
 //! ends it. Whichever comes first decides, and writes the answer. Inside EXEC and scripts nothing
 //! waits: nothing there is answered as if the time were over.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use super::call::{Ground, Request};
+use super::host::Host;
 use super::list_ends::{self, Popping, Shift};
 use super::service::Service;
 use super::session::{Outcome, Session};
 use super::sorted;
 use crate::collection::{Direction, End};
 use crate::engine::{KeyRef, Scope, Served, View, Waiter};
-use crate::protocol::{Error, Reply, Resp, parse_f64};
+use crate::protocol::{Args, Error, OwnedArgs, Reply, Resp, parse_f64};
 use crate::time::{Duration, Timestamp};
 
 /// What a command that waits has asked for.
@@ -107,15 +108,19 @@ pub(crate) enum Unserved {
 /// One connection's wait.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    connection: u64,
     resp: Resp,
     db: usize,
     keys: Vec<Box<[u8]>>,
     wish: Wish,
     timeout: Option<Duration>,
+    /// The request, and the time that it took to begin: noted once it has its answer.
+    noted: OnceLock<(OwnedArgs, Span)>,
     /// Taken once, by whoever comes first.
     answer: Mutex<Answer>,
 }
+
+/// When something began and ended.
+type Span = (Timestamp, Timestamp);
 
 #[derive(Debug, Default)]
 enum Answer {
@@ -160,6 +165,11 @@ impl Waiter for Wait {
 impl Wait {
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// The request that waits, and the time it has taken so far: waiting itself counts as none.
+    pub(super) fn note(&self, args: Args<'_>, span: Span) {
+        self.noted.get_or_init(|| (OwnedArgs::copy(args), span));
     }
 
     /// Ends the wait, unless it has been served. Returns whether it has ended by this.
@@ -212,11 +222,11 @@ pub(super) fn begin(
             return Ok(None);
         }
         let keys = sources.iter().map(|key| key.bytes().into()).collect();
-        let (connection, resp, db) = (session.id, reply.resp(), request.db);
-        let answer = Mutex::default();
-        let wait = Arc::new(Wait { connection, resp, db, keys, wish, timeout, answer });
+        let (resp, db) = (reply.resp(), request.db);
+        let (noted, answer) = (OnceLock::default(), Mutex::default());
+        let wait = Arc::new(Wait { resp, db, keys, wish, timeout, noted, answer });
         for key in &request.keys[..wait.keys.len()] {
-            view.wait(*key, connection, Arc::clone(&wait) as Arc<dyn Waiter>);
+            view.wait(*key, session.id, Arc::clone(&wait) as Arc<dyn Waiter>);
         }
         Ok(Some(wait))
     })?;
@@ -230,9 +240,18 @@ pub(super) fn begin(
 impl Service {
     /// The answer to what a connection waits for, once there is one: it waits no longer. Where
     /// CLIENT REPLY says so, nothing is to be sent.
-    pub(crate) fn waited(&self, session: &mut Session, now: Timestamp) -> Option<Vec<u8>> {
-        let answer = session.wait.as_ref()?.take_answer()?;
+    pub(crate) fn waited(
+        &self,
+        session: &mut Session,
+        host: &dyn Host,
+        now: Timestamp,
+    ) -> Option<Vec<u8>> {
+        let wait = session.wait.clone()?;
+        let answer = wait.take_answer()?;
         self.wait_no_longer(session, now);
+        if let Some((words, span)) = wait.noted.get() {
+            self.note_duration(session, host, words.as_args(), *span);
+        }
         let silent = std::mem::take(&mut session.waits_silently);
         Some(if silent { Vec::new() } else { answer })
     }
@@ -249,10 +268,11 @@ impl Service {
 
     /// Takes a wait that has ended away from its keys; later, where a script holds them.
     fn unwait(&self, wait: Arc<Wait>, now: Timestamp) {
+        let waiter = Arc::clone(&wait) as Arc<dyn Waiter>;
         for key in &wait.keys {
             let key = self.engine().key(key);
             let done = self.engine().attempt(Scope::Keys(&[key]), wait.db, now, |view| {
-                view.wait_no_longer(key, wait.connection);
+                view.wait_no_longer(key, &waiter);
             });
             if done.is_err() {
                 self.unwaited().lock().push(wait);

@@ -7,15 +7,11 @@
 //! A watched key counts its changes; who watches remembers the count and compares it later. So
 //! nothing reaches from a change to a connection, and a count never goes back while it is kept.
 
-use std::collections::BTreeMap;
-
 use super::key::KeyRef;
+use super::places::Places;
 use super::tracked::Tracked;
 use super::view::View;
 use super::waiting::Waiters;
-
-/// A key and its database.
-type Place = (u8, Box<[u8]>);
 
 /// Keeps the changes of one key.
 #[derive(Debug, Default)]
@@ -26,9 +22,9 @@ struct Watched {
 
 #[derive(Debug, Default)]
 pub(super) struct Followers {
-    /// There is somebody below whom changes concern.
+    /// There is somebody below whom changes concern, or something to tell.
     any: bool,
-    watched: BTreeMap<Place, Watched>,
+    watched: Places<Watched>,
     tracked: Tracked,
     waiters: Waiters,
 }
@@ -48,16 +44,23 @@ impl Followers {
         if self.waiters.is_active() {
             self.waiters.changed(db, key);
         }
-        if self.watched.is_empty() {
-            return;
-        }
-        if let Some(watched) = self.watched.get_mut(&(db as u8, Box::from(key))) {
+        if let Some(watched) = self.watched.get_mut(db, key) {
             watched.changes += 1;
         }
     }
 
     fn settle(&mut self) {
-        self.any = !self.watched.is_empty() || self.tracked.is_active() || self.waiters.is_active();
+        self.any = !self.watched.is_empty()
+            || self.tracked.is_active()
+            || self.tracked.has_news()
+            || self.waiters.is_active()
+            || self.waiters.is_stirred();
+    }
+
+    /// Whether there is anybody whom changes concern, or anything to tell: with one look.
+    #[inline]
+    pub(super) fn are_any(&self) -> bool {
+        self.any
     }
 
     /// The one way to what is tracked.
@@ -96,18 +99,16 @@ impl Followers {
     }
 
     /// Every key of the database that `touched` says so of has changed.
-    pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(&[u8]) -> bool) {
+    pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(KeyRef<'_>) -> bool) {
         self.waiters.changed_all(db, &touched);
-        for ((in_db, key), watched) in &mut self.watched {
-            if usize::from(*in_db) == db && touched(key) {
-                watched.changes += 1;
-            }
+        for (key, watched) in self.watched.of_db(db) {
+            watched.changes += u64::from(touched(key));
         }
     }
 
     /// Counts the key's changes from here on. Returns the count to compare with.
-    pub(super) fn watch(&mut self, db: usize, key: &[u8]) -> u64 {
-        let watched = self.watched.entry((db as u8, key.into())).or_default();
+    pub(super) fn watch(&mut self, db: usize, key: KeyRef<'_>) -> u64 {
+        let watched = self.watched.get_or_default(db, key);
         watched.watchers += 1;
         let changes = watched.changes;
         self.settle();
@@ -116,11 +117,10 @@ impl Followers {
 
     /// One watcher less.
     pub(super) fn unwatch(&mut self, db: usize, key: &[u8]) {
-        let place = (db as u8, Box::from(key));
-        if let Some(watched) = self.watched.get_mut(&place) {
+        if let Some(watched) = self.watched.get_mut(db, key) {
             watched.watchers -= 1;
             if watched.watchers == 0 {
-                self.watched.remove(&place);
+                self.watched.remove(db, key);
                 self.settle();
             }
         }
@@ -128,7 +128,7 @@ impl Followers {
 
     /// How often the key has changed, as [`Followers::watch`] counts.
     pub(super) fn changes(&self, db: usize, key: &[u8]) -> Option<u64> {
-        self.watched.get(&(db as u8, Box::from(key))).map(|watched| watched.changes)
+        self.watched.get(db, key).map(|watched| watched.changes)
     }
 }
 
@@ -138,7 +138,7 @@ impl View<'_> {
     pub(crate) fn watch(&mut self, key: KeyRef<'_>) -> u64 {
         self.look(key);
         let db = self.db;
-        self.shard(key).followers.watch(db, key.bytes())
+        self.shard(key).followers.watch(db, key)
     }
 
     pub(crate) fn unwatch(&mut self, key: KeyRef<'_>) {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn watched_key_counts_its_changes_and_no_others() {
         let mut followers = Followers::default();
-        let seen = followers.watch(0, b"k");
+        let seen = followers.watch(0, KeyRef::within_shard(b"k", 7));
         followers.changed(0, b"other");
         followers.changed(1, b"k");
         assert_eq!(followers.changes(0, b"k"), Some(seen));
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn key_is_forgotten_with_its_last_watcher() {
         let mut followers = Followers::default();
-        followers.watch(0, b"k");
-        followers.watch(0, b"k");
+        followers.watch(0, KeyRef::within_shard(b"k", 7));
+        followers.watch(0, KeyRef::within_shard(b"k", 7));
         followers.unwatch(0, b"k");
         assert!(followers.changes(0, b"k").is_some());
         followers.unwatch(0, b"k");

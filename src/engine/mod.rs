@@ -16,6 +16,7 @@ mod key;
 mod long;
 mod options;
 mod outbox;
+mod places;
 mod shard;
 mod table;
 #[cfg(test)]
@@ -46,7 +47,7 @@ use crate::protocol::Error;
 use crate::time::Timestamp;
 use outbox::Outbox;
 use shard::{Counts, Shard};
-use table::Held;
+use table::{Held, KEY_BYTES_MIN};
 use view::Guards;
 
 /// Databases that SELECT can choose from.
@@ -261,6 +262,17 @@ impl Engine {
         }
         let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
         let result = f(&mut view);
+        if view.guards.iter().any(|(_, shard)| shard.followers.are_any()) {
+            self.tell_followers(&mut view);
+        }
+        let held = view.guards.iter().map(|(_, shard)| shard.held());
+        self.account(before, held.fold(Held::default(), Held::plus));
+        result
+    }
+
+    /// Serves who waits for what has changed, and posts what others must be told.
+    #[cold]
+    fn tell_followers(&self, view: &mut View<'_>) {
         if view.guards.iter().any(|(_, shard)| shard.followers.is_stirred()) {
             let served = view.serve();
             self.post_more(served);
@@ -269,9 +281,6 @@ impl Engine {
             let by = view.by;
             self.post(view.guards.iter_mut().map(|(_, shard)| &mut **shard), by);
         }
-        let held = view.guards.iter().map(|(_, shard)| shard.held());
-        self.account(before, held.fold(Held::default(), Held::plus));
-        result
     }
 
     fn lock(&self, scope: Scope<'_>, patience: Patience) -> Result<Guards<'_>, Busy> {
@@ -367,10 +376,10 @@ impl Engine {
         self.memory_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether the memory bound is reached.
+    /// Whether the memory bound is reached; one that no key fits under is so from the start.
     pub(crate) fn is_full(&self) -> bool {
         let max = self.memory_max();
-        max != 0 && self.used_bytes() >= max
+        max != 0 && (self.used_bytes() >= max || max < KEY_BYTES_MIN)
     }
 
     /// Whether memory is so far over its bound (by a sixteenth) that even live limiters must

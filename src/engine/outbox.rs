@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
 use super::shard::Shard;
@@ -16,7 +17,8 @@ use super::{Busy, Engine, Patience, View};
 #[derive(Debug)]
 pub(super) struct Outbox {
     news: Mutex<Vec<News>>,
-    any: AtomicBool,
+    /// On a line of its own: every request reads it.
+    any: CachePadded<AtomicBool>,
     /// Keys tracked in all shards, and how many may be.
     tracked_keys: AtomicUsize,
     tracked_keys_max: AtomicUsize,
@@ -26,7 +28,7 @@ impl Default for Outbox {
     fn default() -> Self {
         Self {
             news: Mutex::default(),
-            any: AtomicBool::default(),
+            any: CachePadded::default(),
             tracked_keys: AtomicUsize::default(),
             tracked_keys_max: AtomicUsize::new(usize::MAX),
         }

@@ -5,6 +5,7 @@
 //! They, and nothing else, keep the memory sum, move the limiter generation, append to the
 //! effect list, tell the followers of a key and note what can be undone.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
@@ -120,22 +121,18 @@ impl Shard {
         while self.tables.len() <= db {
             self.tables.push(Table::default());
         }
-        let slot = self.tables[db].find(key);
         if self.undo.is_some() {
             // It may come from under another key, where it noted its changes.
             entry.value.forget_undo();
-            let before = slot.map(|slot| self.entry(db, slot).clone());
-            self.note_put(db, key, before.as_ref());
         }
         let table = &mut self.tables[db];
-        match slot {
-            Some(slot) => {
-                let old = table.replace(slot, entry);
-                self.limiter_generation += u64::from(old.value.is_limit());
-            }
-            None => {
-                table.insert(entry);
-            }
+        if let Some(slot) = table.find(key) {
+            let old = table.replace(slot, entry);
+            self.limiter_generation += u64::from(old.value.is_limit());
+            self.note_gone(db, Cow::Owned(old));
+        } else {
+            table.insert(entry);
+            self.note_new(db, key);
         }
         self.followers.changed(db, key.bytes());
     }
@@ -148,14 +145,15 @@ impl Shard {
         slot: Slot,
         edit: impl FnOnce(&mut Value) -> Result<(R, Kept), E>,
     ) -> Result<R, E> {
-        if self.undo.is_some() {
-            self.note_edit(db, slot);
-        }
+        let undo_bytes = if self.undo.is_some() { self.note_edit(db, slot) } else { 0 };
         let table = &mut self.tables[db];
         let entry = table.at(slot);
         let charged = entry.charge_bytes();
         let was_limit = entry.value.is_limit();
         let (result, kept) = edit(&mut entry.value)?;
+        if let Some(undo) = &mut self.undo {
+            undo.count(undo_bytes, entry.value.undo_bytes());
+        }
         debug_assert_eq!(entry.value.is_limit(), was_limit, "only `store` changes the kind");
         // Also of an edit that changed nothing to be seen: a log may have dropped what is old.
         let charges = entry.charge_bytes();
@@ -209,16 +207,26 @@ impl Shard {
         self.tables[db].set_expires(slot, expires);
     }
 
-    pub(super) fn remove(&mut self, db: usize, slot: Slot) -> Option<Entry> {
+    /// Removes an entry. Where it may have to come back, it is kept and not copied.
+    pub(super) fn remove(&mut self, db: usize, slot: Slot) {
+        if let Some(entry) = self.take_out(db, slot) {
+            self.note_gone(db, Cow::Owned(entry));
+        }
+    }
+
+    /// Removes an entry for who goes on to use it.
+    pub(super) fn take(&mut self, db: usize, slot: Slot) -> Option<Entry> {
+        let entry = self.take_out(db, slot)?;
+        self.note_gone(db, Cow::Borrowed(&entry));
+        Some(entry)
+    }
+
+    fn take_out(&mut self, db: usize, slot: Slot) -> Option<Entry> {
         let table = self.tables.get_mut(db)?;
         let entry = table.remove(slot)?;
         self.limiter_generation += u64::from(entry.value.is_limit());
         self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
         self.followers.changed(db, entry.key.as_bytes());
-        if self.undo.is_some() {
-            let key = KeyRef::within_shard(entry.key.as_bytes(), entry.tag());
-            self.note_put(db, key, Some(&entry));
-        }
         Some(entry)
     }
 
@@ -228,7 +236,7 @@ impl Shard {
         debug_assert!(self.undo.is_none(), "who flushes holds every shard, and is never undone");
         self.followers.track(Tracked::flush);
         let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
-        self.followers.changed_all(db, |key| table.holds(key));
+        self.followers.changed_all(db, |key| table.find(key).is_some());
         self.limiter_generation += 1;
         self.effects.append(db, || Change::Flushed);
         Some(table)
@@ -243,7 +251,8 @@ impl Shard {
         self.followers.track(Tracked::flush);
         let tables = [&self.tables[db], &self.tables[other]];
         for db in [db, other] {
-            self.followers.changed_all(db, |key| tables.iter().any(|table| table.holds(key)));
+            self.followers
+                .changed_all(db, |key| tables.iter().any(|table| table.find(key).is_some()));
         }
         self.tables.swap(db, other);
         self.limiter_generation += 1;

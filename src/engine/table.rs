@@ -52,6 +52,9 @@ const CHUNK_BYTES: usize = malloc_bytes(size_of::<Slots>()) + size_of::<Chunk>()
 /// An entry's share of the index, at the index's usual filling.
 const INDEX_BYTES: usize = 8;
 
+/// What the first key of a table is charged at least.
+pub(super) const KEY_BYTES_MIN: usize = CHUNK_BYTES + INDEX_BYTES;
+
 impl Entry {
     pub(super) fn new(key: KeyRef<'_>, value: Value, expires: Timestamp, now: Timestamp) -> Self {
         let accessed_s = seconds(now);
@@ -71,6 +74,11 @@ impl Entry {
 
     pub(super) fn tag(&self) -> u32 {
         self.tag
+    }
+
+    /// The key, fit to be looked up within its shard.
+    pub(super) fn key_ref(&self) -> KeyRef<'_> {
+        KeyRef::within_shard(self.key.as_bytes(), self.tag)
     }
 
     /// Reads what the next request will of what the value owns; the result means nothing.
@@ -186,12 +194,6 @@ impl Table {
                 })
             })
             .copied()
-    }
-
-    /// Whether a key is there. Slow: it looks at every slot, for want of the key's hash.
-    pub(super) fn holds(&self, key: &[u8]) -> bool {
-        let slots = self.chunks.iter().filter_map(|chunk| chunk.slots.as_ref());
-        slots.flat_map(|slots| slots.iter().flatten()).any(|entry| entry.key.as_bytes() == key)
     }
 
     /// Where the key stands if it is there: not compared, and so without looking at the slot.

@@ -7,7 +7,7 @@
 //! it out. Remembered keys are bounded over all shards; one more pushes another one out, and its
 //! readers are told as if it had changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use smallvec::SmallVec;
@@ -18,6 +18,10 @@ use super::view::View;
 /// Connections that remember one key: more than connect by default. One more, and all are told
 /// to forget it, which also sheds those that have gone.
 const READERS_MAX: usize = 1 << 14;
+
+/// Keys of one shard that one transaction tells of. More, and telling costs everyone more than
+/// forgetting all does.
+const NEWS_MAX: usize = 1 << 16;
 
 /// Connections by their numbers, ascending.
 pub(crate) type Readers = SmallVec<[u64; 2]>;
@@ -51,7 +55,10 @@ pub(super) struct Tracked {
     readers: BTreeMap<Box<[u8]>, Readers>,
     /// Every change is told, remembered or not.
     broadcasts: bool,
+    /// Remembered keys that have changed.
     changed: Vec<Changed>,
+    /// Other keys that have, where every change is told, and whether that was a deed.
+    broadcast: BTreeSet<(Box<[u8]>, bool)>,
     flushed: bool,
     /// What changes now has expired.
     expiring: bool,
@@ -76,14 +83,23 @@ impl Tracked {
     }
 
     pub(super) fn changed(&mut self, key: &[u8]) {
-        let remembered = self.readers.remove_entry(key);
-        self.forgotten += usize::from(remembered.is_some());
-        let (key, readers) = match remembered {
-            Some(remembered) => remembered,
-            None if self.broadcasts => (key.into(), Readers::new()),
-            None => return,
-        };
-        self.changed.push(Changed { key, readers, is_deed: !self.expiring });
+        let is_deed = !self.expiring;
+        if let Some((key, readers)) = self.readers.remove_entry(key) {
+            self.forgotten += 1;
+            self.changed.push(Changed { key, readers, is_deed });
+        } else if self.broadcasts {
+            self.broadcast.insert((key.into(), is_deed));
+        }
+        self.bound_news();
+    }
+
+    /// Where a transaction changes very many keys, it is told as if it had changed all.
+    fn bound_news(&mut self) {
+        if self.changed.len() + self.broadcast.len() > NEWS_MAX {
+            self.changed.clear();
+            self.broadcast.clear();
+            self.flush();
+        }
     }
 
     /// Everything is forgotten: a database was flushed, or exchanged.
@@ -125,7 +141,7 @@ impl Tracked {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        self.flushed || !self.changed.is_empty()
+        self.flushed || !self.changed.is_empty() || !self.broadcast.is_empty()
     }
 
     /// Hands over what has changed, and by whom. Returns how many keys were forgotten.
@@ -133,7 +149,13 @@ impl Tracked {
         if std::mem::take(&mut self.flushed) && news.last() != Some(&News::Flushed) {
             news.push(News::Flushed);
         }
-        news.extend(self.changed.drain(..).map(|Changed { key, readers, is_deed }| {
+        let broadcast = std::mem::take(&mut self.broadcast).into_iter();
+        let broadcast = broadcast.map(|(key, is_deed)| {
+            let readers = Readers::new();
+            Changed { key, readers, is_deed }
+        });
+        news.extend(self.changed.drain(..).chain(broadcast).map(|changed| {
+            let Changed { key, readers, is_deed } = changed;
             News::Changed { key, readers, by: if is_deed { by } else { NOBODY } }
         }));
         std::mem::take(&mut self.forgotten)
@@ -257,6 +279,26 @@ mod tests {
         engine.broadcast(|| false, Patience::UntilBusy).expect("nobody holds a shard");
         put(&engine, b"a", 5);
         assert!(!engine.has_news());
+    }
+
+    #[test]
+    fn news_of_one_transaction_are_told_once_and_bounded() {
+        let mut tracked = Tracked::default();
+        tracked.remember(b"remembered", 3);
+        tracked.broadcast(true);
+        let mut tell = |keys: u32| {
+            for number in (0..keys).chain(0..keys) {
+                tracked.changed(&number.to_be_bytes());
+            }
+            let mut news = Vec::new();
+            tracked.hand_over(5, &mut news);
+            news
+        };
+        assert_eq!(tell(2), [changed(&[0; 4], &[], 5), changed(&[0, 0, 0, 1], &[], 5)]);
+        assert_eq!(tell(NEWS_MAX as u32).len(), NEWS_MAX);
+        let news = tell(NEWS_MAX as u32 + 1);
+        assert!(news[0] == News::Flushed && news.len() <= NEWS_MAX);
+        assert_eq!(tracked.counts(), (0, 0));
     }
 
     #[test]

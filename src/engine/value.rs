@@ -113,6 +113,17 @@ impl Value {
         if begins { Undoing::Begins } else { Undoing::GoesOn }
     }
 
+    /// What a collection keeps to take its changes back.
+    pub(super) fn undo_bytes(&self) -> usize {
+        match self {
+            Self::Hash(hash) => hash.undo_bytes(),
+            Self::List(list) => list.undo_bytes(),
+            Self::Set(set) => set.undo_bytes(),
+            Self::SortedSet(set) => set.undo_bytes(),
+            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => 0,
+        }
+    }
+
     pub(super) fn forget_undo(&mut self) {
         match self {
             Self::Hash(hash) => hash.forget_undo(),

@@ -257,12 +257,23 @@ impl View<'_> {
         }
     }
 
+    /// Removes a key. Returns whether it was there.
+    pub(crate) fn remove(&mut self, key: KeyRef<'_>) -> bool {
+        let (now, db) = (self.now, self.db);
+        let shard = self.shard(key);
+        let slot = shard.find(db, key, now);
+        if let Some(slot) = slot {
+            shard.remove(db, slot);
+        }
+        slot.is_some()
+    }
+
     /// Takes a key away: its value and deadline.
-    pub(crate) fn remove(&mut self, key: KeyRef<'_>) -> Option<(Value, Timestamp)> {
+    pub(crate) fn take(&mut self, key: KeyRef<'_>) -> Option<(Value, Timestamp)> {
         let (now, db) = (self.now, self.db);
         let shard = self.shard(key);
         let slot = shard.find(db, key, now)?;
-        shard.remove(db, slot).map(|entry| (entry.value, entry.expires))
+        shard.take(db, slot).map(|entry| (entry.value, entry.expires))
     }
 
     /// Forgets every key of the locked shards in the current database.
@@ -312,7 +323,9 @@ impl View<'_> {
     /// the end.
     ///
     /// A slot keeps its key as long as the key lives, so a key that is there throughout a scan
-    /// is shown exactly once.
+    /// is shown exactly once; but for one that a transaction has removed before it was taken
+    /// back ([`View::roll_back`]): it may come back into another slot, and be missed or shown
+    /// twice.
     pub(crate) fn scan(
         &self,
         cursor: Cursor,

@@ -8,18 +8,19 @@
 //! One that would also need a key of a shard that is not locked holds up those behind it; it is
 //! served by a transaction over both keys right after this one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use super::key::KeyRef;
+use super::places::Places;
 use super::tracked::News;
 use super::view::View;
 use super::{Busy, Engine, Patience, Scope};
 use crate::time::Timestamp;
 
-/// A key and its database.
-type Place = (u8, Box<[u8]>);
+/// A database and a key.
+type Place = (usize, Box<[u8]>);
 
 /// What waits, of one connection.
 pub(crate) trait Waiter: fmt::Debug + Send + Sync {
@@ -47,7 +48,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     /// Oldest first.
-    waiting: BTreeMap<Place, VecDeque<Waiting>>,
+    waiting: Places<VecDeque<Waiting>>,
     /// Keys that may hold something for one of them.
     stirred: VecDeque<Place>,
 }
@@ -63,37 +64,39 @@ impl Waiters {
 
     /// The key has changed.
     pub(super) fn changed(&mut self, db: usize, key: &[u8]) {
-        let place = (db as u8, key.into());
-        if self.waiting.contains_key(&place) && !self.stirred.contains(&place) {
-            self.stirred.push_back(place);
+        let is_stirred =
+            || self.stirred.iter().any(|(in_db, other)| *in_db == db && **other == *key);
+        if self.waiting.get(db, key).is_some() && !is_stirred() {
+            self.stirred.push_back((db, key.into()));
         }
     }
 
     /// Every key of the database that `touched` says so of has changed.
-    pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(&[u8]) -> bool) {
-        let of_db = self.waiting.keys().filter(|(in_db, _)| usize::from(*in_db) == db);
-        self.stirred.extend(of_db.filter(|(_, key)| touched(key)).cloned());
+    pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(KeyRef<'_>) -> bool) {
+        let keys = self.waiting.of_db(db).map(|(key, _)| key).filter(|key| touched(*key));
+        self.stirred.extend(keys.map(|key| (db, key.bytes().into())));
     }
 
-    fn add(&mut self, db: usize, key: &[u8], waiting: Waiting) {
-        let queue = self.waiting.entry((db as u8, key.into())).or_default();
-        if queue.iter().all(|other| other.connection != waiting.connection) {
+    /// A wait is known by itself, and not by its connection: an earlier one of that connection,
+    /// which has ended, may still stand here.
+    fn add(&mut self, db: usize, key: KeyRef<'_>, waiting: Waiting) {
+        let queue = self.waiting.get_or_default(db, key);
+        if !queue.iter().any(|other| Arc::ptr_eq(&other.waiter, &waiting.waiter)) {
             queue.push_back(waiting);
         }
     }
 
-    fn remove(&mut self, db: usize, key: &[u8], connection: u64) {
-        let place = (db as u8, Box::from(key));
-        if let Some(queue) = self.waiting.get_mut(&place) {
-            queue.retain(|waiting| waiting.connection != connection);
+    fn remove(&mut self, db: usize, key: &[u8], waiter: &Arc<dyn Waiter>) {
+        if let Some(queue) = self.waiting.get_mut(db, key) {
+            queue.retain(|waiting| !Arc::ptr_eq(&waiting.waiter, waiter));
             if queue.is_empty() {
-                self.waiting.remove(&place);
+                self.waiting.remove(db, key);
             }
         }
     }
 
-    fn at(&self, place: &Place, number: usize) -> Option<(u64, Arc<dyn Waiter>)> {
-        let waiting = self.waiting.get(place)?.get(number)?;
+    fn at(&self, (db, key): &Place, number: usize) -> Option<(u64, Arc<dyn Waiter>)> {
+        let waiting = self.waiting.get(*db, key)?.get(number)?;
         Some((waiting.connection, Arc::clone(&waiting.waiter)))
     }
 }
@@ -102,12 +105,12 @@ impl View<'_> {
     /// From here on the connection waits for the key; once, however often it asks.
     pub(crate) fn wait(&mut self, key: KeyRef<'_>, connection: u64, waiter: Arc<dyn Waiter>) {
         let (db, followers) = (self.db, &mut self.shard(key).followers);
-        followers.wait(|waiters| waiters.add(db, key.bytes(), Waiting { connection, waiter }));
+        followers.wait(|waiters| waiters.add(db, key, Waiting { connection, waiter }));
     }
 
-    pub(crate) fn wait_no_longer(&mut self, key: KeyRef<'_>, connection: u64) {
+    pub(crate) fn wait_no_longer(&mut self, key: KeyRef<'_>, waiter: &Arc<dyn Waiter>) {
         let (db, followers) = (self.db, &mut self.shard(key).followers);
-        followers.wait(|waiters| waiters.remove(db, key.bytes(), connection));
+        followers.wait(|waiters| waiters.remove(db, key.bytes(), waiter));
     }
 
     /// Serves those who wait for keys that have changed. Returns whom, and who needs more.
@@ -115,7 +118,7 @@ impl View<'_> {
     pub(super) fn serve(&mut self) -> Vec<News> {
         let (mut news, home) = (Vec::new(), self.db);
         while let Some(place) = self.next_stirred() {
-            self.db = usize::from(place.0);
+            self.db = place.0;
             self.serve_at(&place, &mut news);
         }
         self.db = home;
@@ -135,12 +138,12 @@ impl View<'_> {
             let Some((connection, waiter)) = waiting else { return };
             match waiter.serve(self, key) {
                 Served::Done => {
-                    self.wait_no_longer(key, connection);
+                    self.wait_no_longer(key, &waiter);
                     news.push(News::Served(connection));
                 }
                 Served::Waits => number += 1,
                 Served::Needs(other) => {
-                    news.push(News::Stalled { db: place.0, keys: [place.1.clone(), other] });
+                    news.push(News::Stalled { db: place.0 as u8, keys: [place.1.clone(), other] });
                     return;
                 }
             }
@@ -192,11 +195,18 @@ mod tests {
         }
     }
 
-    fn wait(engine: &Engine, name: &[u8], connection: u64, taker: Taker) {
+    fn wait(engine: &Engine, name: &[u8], connection: u64, taker: Taker) -> Arc<dyn Waiter> {
         let key = engine.key(name);
+        let waiter: Arc<dyn Waiter> = Arc::new(taker);
         engine.transact(Scope::Keys(&[key]), 0, NOW, |view| {
-            view.wait(key, connection, Arc::new(taker));
+            view.wait(key, connection, Arc::clone(&waiter));
         });
+        waiter
+    }
+
+    fn wait_no_longer(engine: &Engine, name: &[u8], waiter: &Arc<dyn Waiter>) {
+        let key = engine.key(name);
+        engine.transact(Scope::Keys(&[key]), 0, NOW, |view| view.wait_no_longer(key, waiter));
     }
 
     fn put(engine: &Engine, name: &[u8]) {
@@ -229,11 +239,21 @@ mod tests {
     #[test]
     fn who_waits_no_longer_is_not_served() {
         let engine = Engine::new(4, 7);
-        wait(&engine, b"k", 5, Taker(None));
-        let key = engine.key(b"k");
-        engine.transact(Scope::Keys(&[key]), 0, NOW, |view| view.wait_no_longer(key, 5));
+        let waiter = wait(&engine, b"k", 5, Taker(None));
+        wait_no_longer(&engine, b"k", &waiter);
         put(&engine, b"k");
         assert!(is_there(&engine, b"k") && !engine.has_news());
+    }
+
+    #[test]
+    fn later_wait_of_a_connection_is_another_one() {
+        let engine = Engine::new(4, 7);
+        let earlier = wait(&engine, b"k", 5, Taker(None));
+        wait(&engine, b"k", 5, Taker(None));
+        wait_no_longer(&engine, b"k", &earlier);
+        put(&engine, b"k");
+        assert_eq!(engine.take_news(), [News::Served(5)]);
+        assert!(!is_there(&engine, b"k"));
     }
 
     #[test]

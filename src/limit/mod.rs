@@ -52,10 +52,17 @@ pub fn check(quota: &Quota, state: &mut State, cost: Cost, now: Timestamp) -> De
     if quota.capacity() == 0 {
         return closed(state, now);
     }
-    if !state.fits(quota) {
-        *state = state.adapted(quota, now);
+    if state.fits(quota) {
+        return state.check(quota, cost, now);
     }
-    state.check(quota, cost, now)
+    // Another algorithm takes what was spent as spent at this moment: of a denied request that
+    // must not stay, or callers who disagree would keep a key shut for ever.
+    let mut adapted = state.adapted(quota, now);
+    let decision = adapted.check(quota, cost, now);
+    if decision.is_allowed() || state.algorithm() == quota.algorithm() {
+        *state = adapted;
+    }
+    decision
 }
 
 /// Answers as [`check`] would, and spends nothing.

@@ -12,12 +12,14 @@ use super::failure::{Caught, Thrown};
 use super::from_reply::read_reply;
 use super::random::Random;
 use super::register::Registered;
-use super::run::{Run, Stop};
+use super::run::{Kind, Run, Stop};
 use super::sha::Sha;
 use super::words::{as_number, as_text, fill};
 use crate::protocol::Resp;
 
 const NO_WORDS: &str = "Please specify at least one argument for this redis lib call";
+/// Of a line that a script logs; the rest is cut off.
+const LOG_BYTES_MAX: usize = 64 << 10;
 const WRONG_REPLY: &str = "wrong number or type of arguments";
 
 /// A code alone, such as `UNKNOWN_CLIENT` or `OVERWEIGHT:5:3`: limiters that were written for
@@ -57,7 +59,7 @@ fn commands(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
         if words.is_empty() {
             return Err(Thrown::misuse(NO_WORDS).into());
         }
-        let allowed = run.allows(|into| fill(into, &words)).map_err(Thrown::misuse)?;
+        let allowed = run.allows(|into, max| fill(into, &words, max)).map_err(Thrown::misuse)?;
         let unknown = "Invalid command passed to redis.acl_check_cmd()";
         allowed.ok_or_else(|| Thrown::misuse(unknown).into())
     })?;
@@ -68,7 +70,7 @@ fn call(lua: &Lua, run: &Run, words: &MultiValue, raises: bool) -> mlua::Result<
     let result = if words.is_empty() {
         Err(NO_WORDS)
     } else {
-        run.call(lua, |into| fill(into, words), |reply| read_reply(lua, reply, raises))?
+        run.call(lua, |into, max| fill(into, words, max), |reply| read_reply(lua, reply, raises))?
     };
     match result {
         Ok(value) => Ok(value),
@@ -130,8 +132,13 @@ fn settings(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
             3 => LogLevel::Warning,
             _ => return Err(Thrown::misuse("Invalid debug level.").into()),
         };
-        let texts: Vec<Vec<u8>> = args.iter().skip(1).filter_map(as_text).collect();
-        Run::log(level, &texts.join(&b' '));
+        let mut line = Vec::new();
+        for (place, text) in args.iter().skip(1).filter_map(as_text).enumerate() {
+            line.extend_from_slice(if place == 0 { b"" } else { b" " });
+            let room = LOG_BYTES_MAX.saturating_sub(line.len());
+            line.extend_from_slice(text.get(..room).unwrap_or(&text));
+        }
+        Run::log(level, &line);
         Ok(())
     })?;
     table.raw_set("log", log)?;
@@ -173,7 +180,9 @@ fn settings(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
 fn numbers(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     let seeded = Rc::clone(run);
     let random = lua.create_function(move |lua, args: MultiValue| {
-        let drawn = seeded.random.borrow_mut().next();
+        let mut random = seeded.random.get();
+        let drawn = random.next();
+        seeded.random.set(random);
         let whole = |place| integer(lua, &args, place, "random");
         let empty = |place: usize| {
             let text = format!("bad argument #{place} to 'random' (interval is empty)");
@@ -198,7 +207,7 @@ fn numbers(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     let run = Rc::clone(run);
     let randomseed = lua.create_function(move |lua, args: MultiValue| {
         let seed = integer(lua, &args, 0, "randomseed")?;
-        *run.random.borrow_mut() = Random::seeded(seed as i64 as u32);
+        run.random.set(Random::seeded(seed as i64 as u32));
         Ok(())
     })?;
     table.raw_set("randomseed", randomseed)
@@ -235,7 +244,7 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
             Value::Error(error) => Thrown::of(&error),
             other => Thrown::misuse(other.type_name()),
         };
-        Ok((lua.create_string(&thrown.text)?, thrown.is_reply))
+        Ok((lua.create_string(&thrown.text)?, thrown.is_reply, thrown.is_counted))
     })?;
     table.raw_set("message", look_into)?;
     let armed = Rc::clone(run);
@@ -246,6 +255,11 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
     table.raw_set("is_stopping", is_stopping)?;
     let registering = Rc::clone(run);
     let register = lua.create_function(move |_, args: MultiValue| {
+        if registering.kind.get() != Kind::Loading {
+            // A function that the library has kept it for.
+            let text = "redis.register_function can only be called on FUNCTION LOAD command";
+            return Err(Thrown::misuse(text).into());
+        }
         let function = Registered::read(&args)?;
         let mut registered = registering.registered.borrow_mut();
         if registered.iter().any(|known| known.has_name_of(&function)) {

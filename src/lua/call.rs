@@ -27,6 +27,9 @@ pub(crate) trait Call {
     /// `redis.log`.
     fn log(&mut self, level: LogLevel, text: &[u8]);
 
+    /// The script has worked for a while: whoever it holds up may be looked after.
+    fn pause(&mut self) {}
+
     /// `redis.acl_check_cmd`: whether the caller may do this; `None` where there is no such
     /// command.
     fn allows(&mut self, words: Args<'_>) -> Option<bool>;
@@ -37,8 +40,6 @@ pub(crate) trait Call {
 pub(crate) struct Invocation<'a> {
     pub(crate) keys: Args<'a>,
     pub(crate) args: Args<'a>,
-    /// Where `math.random` begins; the same for a run that is repeated.
-    pub(crate) seed: u32,
 }
 
 /// How a run can fail.

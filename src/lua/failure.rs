@@ -14,6 +14,9 @@ use crate::protocol::Error;
 /// The name of the chunk that no error is blamed on.
 pub(super) const PRELUDE: &str = "=prelude";
 
+/// Redis's own mark in the table of a command's error.
+pub(super) const COUNTED: &str = "ignore_error_stats_update";
+
 /// Levels of the stack that are searched for a script's line.
 const LEVELS_MAX: usize = 16;
 
@@ -23,22 +26,30 @@ pub(super) struct Thrown {
     pub(super) text: Vec<u8>,
     /// It has a code and scripts see a table of it; else it is a text like Lua's own.
     pub(super) is_reply: bool,
+    /// It is a command's, and counted as that.
+    pub(super) is_counted: bool,
 }
 
 impl Thrown {
     /// A command's error.
     pub(super) fn reply(line: &[u8]) -> Self {
-        Self { text: line.to_vec(), is_reply: true }
+        Self { text: line.to_vec(), is_reply: true, is_counted: true }
     }
 
     /// A mistake in the use of the server's own functions.
     pub(super) fn misuse(text: &str) -> Self {
-        Self { text: [b"ERR ", text.as_bytes()].concat(), is_reply: true }
+        let text = [b"ERR ", text.as_bytes()].concat();
+        Self { text, is_reply: true, is_counted: false }
+    }
+
+    /// An error such as Lua's own.
+    pub(super) fn text(text: impl Into<Vec<u8>>) -> Self {
+        Self { text: text.into(), is_reply: false, is_counted: false }
     }
 
     /// An error as Lua itself would raise it in a library function: with the script's line.
     pub(super) fn at_line(lua: &Lua, text: &[u8]) -> Self {
-        Self { text: [position(lua).as_bytes(), text].concat(), is_reply: false }
+        Self::text([position(lua).as_bytes(), text].concat())
     }
 
     /// What was raised, where it comes back from Lua.
@@ -48,12 +59,12 @@ impl Thrown {
             LuaError::RuntimeError(text) | LuaError::MemoryError(text) => {
                 // mlua appends the stack.
                 let text = text.split("\nstack traceback:").next().unwrap_or_default();
-                Self { text: text.as_bytes().to_vec(), is_reply: false }
+                Self::text(text)
             }
             other => other
                 .downcast_ref::<Self>()
                 .cloned()
-                .unwrap_or_else(|| Self { text: other.to_string().into_bytes(), is_reply: false }),
+                .unwrap_or_else(|| Self::text(other.to_string())),
         }
     }
 
@@ -92,18 +103,19 @@ impl From<Thrown> for LuaError {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Caught {
     pub(super) text: Vec<u8>,
+    is_counted: bool,
     place: Option<(String, i64)>,
 }
 
 impl Caught {
     /// Called by Lua with what was raised, above the frame that raised it.
     pub(super) fn here(lua: &Lua, value: &Value) -> Self {
-        Self { text: text_of(value), place: place(lua) }
+        Self { place: place(lua), ..Self::late(value) }
     }
 
     /// An error that Lua raised without asking, as when memory is out.
     pub(super) fn late(value: &Value) -> Self {
-        Self { text: text_of(value), place: None }
+        Self { text: text_of(value), is_counted: is_counted(value), place: None }
     }
 
     /// What the client reads.
@@ -113,7 +125,16 @@ impl Caught {
         if let Some((source, number)) = &self.place {
             line.extend_from_slice(format!(", on {source}:{number}.").as_bytes());
         }
-        Error::raw(line)
+        if self.is_counted { Error::passed_on(line) } else { Error::raw(line) }
+    }
+}
+
+/// Whether it is a command's error, raised or returned as it came: that is counted already.
+pub(super) fn is_counted(value: &Value) -> bool {
+    match value {
+        Value::Error(error) => Thrown::of(error).is_counted,
+        Value::Table(table) => table.raw_get(COUNTED).unwrap_or(false),
+        _ => false,
     }
 }
 
@@ -127,8 +148,16 @@ fn text_of(value: &Value) -> Vec<u8> {
             _ => b"ERR unknown error".to_vec(),
         },
         Value::Error(error) => Thrown::of(error).into_line(),
-        other => [b"ERR ".to_vec(), shown(other)].concat(),
+        other => [b"ERR ", unblamed(&shown(other))].concat(),
     }
+}
+
+/// Without the place in the prelude that called what a script gave it.
+fn unblamed(text: &[u8]) -> &[u8] {
+    let after_number = |rest: &'_ [u8]| rest.iter().position(|byte| !byte.is_ascii_digit());
+    text.strip_prefix(b"prelude:")
+        .and_then(|rest| rest[after_number(rest)?..].strip_prefix(b": "))
+        .unwrap_or(text)
 }
 
 /// As Lua's `tostring` shows it.

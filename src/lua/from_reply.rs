@@ -6,7 +6,7 @@
 
 use mlua::{Either, Lua, Table, Value};
 
-use super::failure::Thrown;
+use super::failure::{COUNTED, Thrown};
 use crate::protocol::parse_i64;
 
 /// Replies of our own commands nest less.
@@ -55,7 +55,7 @@ impl<'r> Reader<'_, 'r> {
             b'-' => {
                 let table = self.lua.create_table_with_capacity(0, 2)?;
                 table.raw_set("err", self.lua.create_string(line)?)?;
-                table.raw_set("ignore_error_stats_update", true)?;
+                table.raw_set(COUNTED, true)?;
                 Ok(Value::Table(table))
             }
             b'_' => Ok(Value::Nil),

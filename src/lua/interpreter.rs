@@ -3,7 +3,8 @@
 //! A script's text is compiled once and called again by its SHA-1. A client that sends the whole
 //! text each time pays for comparing it, not for hashing and compiling it.
 //!
-//! Invariant: nothing of one run is seen by the next, except what a library keeps for itself.
+//! Invariant: nothing of one run is seen by the next, except what a library keeps for itself and
+//! how far `math.random` has come.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -34,6 +35,9 @@ const COMPILED_MAX: usize = 1_024;
 /// Whole texts that are known again without hashing.
 const TEXTS_MAX: usize = 256;
 
+/// Longer texts are hashed each time, so that these take 16 MB at most, kept or not.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
 /// Words of a run that go over Lua's stack; more go as tables.
 const STACK_WORDS_MAX: usize = 250;
 
@@ -44,6 +48,8 @@ pub(crate) struct Setup {
     pub(crate) redis_version: &'static str,
     /// Bytes that the state of one worker may take.
     pub(crate) memory_max: usize,
+    /// Which of the workers it is for; each draws other random numbers.
+    pub(crate) worker: u32,
     /// Whether `error_reply` leaves a code that stands alone without `ERR`.
     pub(crate) bare_codes: bool,
     /// Ends the running script soon after it is set. Who sets it takes it back.
@@ -69,6 +75,7 @@ pub(super) struct Entry {
     pub(super) call_function: Function,
     pub(super) load_library: Function,
     pub(super) library_environment: Table,
+    walk: Function,
 }
 
 impl Interpreter {
@@ -79,13 +86,12 @@ impl Interpreter {
     fn made(setup: &Setup) -> mlua::Result<Self> {
         let libs = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libs, LuaOptions::new())?;
-        let kill = Arc::clone(&setup.kill);
         let extensions = lua.create_table()?;
         for (name, install) in EXTENSIONS {
             extensions.raw_set(*name, install(&lua)?)?;
         }
         let json = lua.remove_app_data::<json::Shared>().expect("`cjson` has left them");
-        let run = Rc::new(Run::new(setup.memory_max, setup.bare_codes, kill, json));
+        let run = Rc::new(Run::new(setup, json));
         lua.set_app_data(Rc::clone(&run));
         let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
         let natives = natives(&lua, &run)?;
@@ -96,6 +102,7 @@ impl Interpreter {
             call_function: entry.raw_get("call_function")?,
             load_library: entry.raw_get("load_library")?,
             library_environment: entry.raw_get("library_environment")?,
+            walk: entry.raw_get("next")?,
         };
         Run::watch(&lua)?;
         let (compiled, texts) = (HashMap::default(), HashMap::default());
@@ -123,9 +130,13 @@ impl Interpreter {
             _ => {
                 let script = scripts.read(text, sha)?;
                 self.compile(&script)?;
+                self.clear_up();
                 scripts.keep(script, origin)?
             }
         };
+        if text.len() > TEXT_BYTES_MAX {
+            return Ok(script);
+        }
         if self.texts.len() >= TEXTS_MAX {
             self.texts.clear();
         }
@@ -144,7 +155,7 @@ impl Interpreter {
         self.follow(scripts);
         let function = self.compile(script)?;
         scripts.note_run(script);
-        self.run.begin(Kind::Script, invocation.seed);
+        self.run.begin(Kind::Script);
         let left = lend(call, || self.enter(&self.entry.run, &function, invocation));
         self.conclude(left, || script.sha().hex(), reply)
     }
@@ -152,6 +163,17 @@ impl Interpreter {
     /// Bytes that Lua holds.
     pub(crate) fn used_bytes(&self) -> usize {
         self.lua.used_memory()
+    }
+
+    /// Ends a run, and forgets what is compiled where that may be what fills the state: it is
+    /// compiled again when next run.
+    pub(super) fn clear_up(&mut self) {
+        let mut ended = self.run.end(&self.lua);
+        if ended.is_ok() && !self.compiled.is_empty() && self.run.is_crowded(&self.lua) {
+            self.compiled.clear();
+            ended = self.lua.gc_collect();
+        }
+        ended.expect("the state's bound and hook are ours to set");
     }
 
     fn follow(&mut self, scripts: &Scripts) {
@@ -206,7 +228,7 @@ impl Interpreter {
 
     /// Makes the reply of what a run has left.
     pub(super) fn conclude(
-        &self,
+        &mut self,
         left: mlua::Result<MultiValue>,
         name: impl FnOnce() -> String,
         reply: &mut Reply<'_>,
@@ -214,7 +236,7 @@ impl Interpreter {
         let values = left.unwrap_or_else(|error| {
             MultiValue::from_vec(vec![Value::Integer(0), Value::Error(Box::new(error))])
         });
-        self.run.end(&self.lua).expect("the state's bound and hook are ours to set");
+        self.clear_up();
         let values = values.into_vec();
         let (status, values) = values.split_first().expect("the prelude says how it ended");
         let failed = matches!(status, Value::Integer(0));
@@ -229,7 +251,8 @@ impl Interpreter {
         }
         let start = reply.written();
         let resp = self.run.resp.get();
-        let mut writer = Writer { reply, resp, start };
+        let mut writer =
+            Writer { reply, resp, start, run: &self.run, walk: &self.entry.walk, steps: 0 };
         let written = match status {
             Value::Integer(2) => writer.array(values),
             _ => writer.top(values.first().unwrap_or(&Value::Nil)),

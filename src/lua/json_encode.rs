@@ -8,7 +8,11 @@ use mlua::{Function, Lua, LuaString, Table, Value};
 
 use super::arguments::{Arguments, STACK_SLOTS_MAX, fault, type_name};
 use super::json::{Invalid, Settings};
+use super::meter::Meter;
 use super::nest::Nest;
+
+/// Bytes of a text between two looks at what is written.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// `walk` is Lua's `next`, which does without a handle for each pair.
 pub(super) fn encode(
@@ -19,7 +23,8 @@ pub(super) fn encode(
     if given.len() != 1 {
         return Err(given.wrong(1, "expected 1 argument"));
     }
-    let mut encoder = Encoder { lua: given.lua, settings, out: Vec::new(), top: 1 };
+    let mut encoder =
+        Encoder { lua: given.lua, settings, out: Vec::new(), meter: Meter::new(given.lua), top: 1 };
     encoder.value(given.value(1), walk)?;
     given.lua.create_string(encoder.out).map(Value::String)
 }
@@ -28,6 +33,7 @@ struct Encoder<'l> {
     lua: &'l Lua,
     settings: Settings,
     out: Vec<u8>,
+    meter: Meter<'l>,
     /// How many slots of its stack Lua's own encoder would have filled.
     top: usize,
 }
@@ -93,9 +99,10 @@ impl Encoder<'_> {
     }
 
     /// How many places the table has as an array; nothing where it is an object.
-    fn places(&self, table: &Table) -> mlua::Result<Option<i64>> {
+    fn places(&mut self, table: &Table) -> mlua::Result<Option<i64>> {
         let (mut largest, mut items) = (0_i32, 0_i32);
         for pair in table.pairs::<Value, Value>() {
+            self.meter.step(self.out.len())?;
             match pair?.0 {
                 Value::Integer(key @ 1..) => {
                     // What is larger than all before it counts as the smallest where it does
@@ -120,6 +127,7 @@ impl Encoder<'_> {
 
     /// Writes what stands before the next value, and returns it.
     fn next(&mut self, open: &mut Open, walk: &Function) -> mlua::Result<Option<Value>> {
+        self.meter.step(self.out.len())?;
         let value = if let Some(places) = open.shape.places {
             let place = open.key.as_integer().unwrap_or_default() + 1;
             if place > places {
@@ -146,7 +154,7 @@ impl Encoder<'_> {
 
     fn key(&mut self, key: &Value) -> mlua::Result<()> {
         match key {
-            Value::String(text) => self.text(text),
+            Value::String(text) => self.text(text)?,
             Value::Integer(_) | Value::Number(_) => {
                 self.out.push(b'"');
                 self.scalar(key)?;
@@ -163,7 +171,7 @@ impl Encoder<'_> {
 
     fn scalar(&mut self, value: &Value) -> mlua::Result<()> {
         match value {
-            Value::String(text) => self.text(text),
+            Value::String(text) => self.text(text)?,
             Value::Integer(number) => self.number(*number as f64)?,
             Value::Number(number) => self.number(*number)?,
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),
@@ -194,34 +202,42 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn text(&mut self, text: &LuaString) {
+    fn text(&mut self, text: &LuaString) -> mlua::Result<()> {
         self.out.push(b'"');
-        for byte in &*text.as_bytes() {
-            let escape = match byte {
-                b'"' => b'"',
-                b'\\' => b'\\',
-                b'/' => b'/',
-                8 => b'b',
-                b'\t' => b't',
-                b'\n' => b'n',
-                12 => b'f',
-                b'\r' => b'r',
-                0..0x20 | 0x7f => {
-                    self.out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
-                    continue;
-                }
-                _ => {
-                    self.out.push(*byte);
-                    continue;
-                }
-            };
-            self.out.extend_from_slice(&[b'\\', escape]);
+        for piece in text.as_bytes().chunks(PIECE_BYTES) {
+            self.meter.step(self.out.len())?;
+            put_escaped(piece, &mut self.out);
         }
         self.out.push(b'"');
+        Ok(())
     }
 
     fn unfit(&self, what: &str, text: &str) -> mlua::Error {
         fault(self.lua, &format!("Cannot serialise {what}: {text}"))
+    }
+}
+
+fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
+    for byte in text {
+        let escape = match byte {
+            b'"' => b'"',
+            b'\\' => b'\\',
+            b'/' => b'/',
+            8 => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            12 => b'f',
+            b'\r' => b'r',
+            0..0x20 | 0x7f => {
+                out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                continue;
+            }
+            _ => {
+                out.push(*byte);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', escape]);
     }
 }
 

@@ -153,11 +153,6 @@ impl Libraries {
     }
 }
 
-/// What LOAD says of a name that is taken.
-pub(super) fn exists(name: &[u8]) -> Error {
-    Error::raw([b"ERR Library '", name, b"' already exists"].concat())
-}
-
 impl Shelf {
     fn code_bytes(&self) -> usize {
         self.libraries.values().map(|library| library.code.len()).sum()
@@ -165,7 +160,8 @@ impl Shelf {
 
     fn put(&mut self, library: &Arc<Library>) -> Result<(), Error> {
         if self.libraries.contains_key(&library.name) {
-            return Err(exists(&library.name));
+            let text = [b"ERR Library ", &*library.name, b" already exists"].concat();
+            return Err(Error::raw(text));
         }
         if self.code_bytes() + library.code.len() > CODE_BYTES_MAX {
             return Err(Error::text("libraries take too many bytes, FUNCTION DELETE some"));

@@ -22,6 +22,7 @@ mod json_decode;
 mod json_encode;
 mod json_tokens;
 mod libraries;
+mod meter;
 mod msgpack;
 mod msgpack_decode;
 mod nest;

@@ -6,6 +6,7 @@
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::{Arguments, to_signed};
+use super::meter::Meter;
 use super::msgpack_decode::{unpack, unpack_limit, unpack_one};
 
 const NESTING_MAX: usize = 16;
@@ -29,24 +30,62 @@ fn pack(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
     if arguments.len() == 0 {
         return Err(arguments.wrong(0, "MessagePack pack needs input."));
     }
-    let mut out = Vec::new();
+    let mut packer = Packer { out: Vec::new(), meter: Meter::new(lua) };
     for value in arguments.values() {
-        put(value, 0, &mut out)?;
+        packer.put(value, 0)?;
     }
-    lua.create_string(out)
+    lua.create_string(packer.out)
 }
 
-fn put(value: &Value, level: usize, out: &mut Vec<u8>) -> mlua::Result<()> {
-    match value {
-        Value::Boolean(false) => out.push(0xc2),
-        Value::Boolean(true) => out.push(0xc3),
-        Value::Integer(number) => put_integer(*number, out),
-        Value::Number(number) => put_number(*number, out),
-        Value::String(text) => put_text(&text.as_bytes(), out),
-        Value::Table(table) if level < NESTING_MAX => put_table(table, level, out)?,
-        _ => out.push(0xc0),
+struct Packer<'l> {
+    out: Vec<u8>,
+    meter: Meter<'l>,
+}
+
+impl Packer<'_> {
+    fn put(&mut self, value: &Value, level: usize) -> mlua::Result<()> {
+        self.meter.step(self.out.len())?;
+        let out = &mut self.out;
+        match value {
+            Value::Boolean(false) => out.push(0xc2),
+            Value::Boolean(true) => out.push(0xc3),
+            Value::Integer(number) => put_integer(*number, out),
+            Value::Number(number) => put_number(*number, out),
+            Value::String(text) => put_text(&text.as_bytes(), out),
+            Value::Table(table) if level < NESTING_MAX => self.table(table, level)?,
+            _ => out.push(0xc0),
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn table(&mut self, table: &Table, level: usize) -> mlua::Result<()> {
+        if is_array(table)? {
+            let len = table.raw_len();
+            match len {
+                0..16 => self.out.push(0x90 | len as u8),
+                _ => put_count(len, [0xdc, 0xdd], &mut self.out),
+            }
+            for place in 1..=len {
+                self.put(&table.raw_get(place)?, level + 1)?;
+            }
+            return Ok(());
+        }
+        let mut len = 0;
+        table.for_each(|_: Value, _: Value| {
+            len += 1;
+            Ok(())
+        })?;
+        match len {
+            0..16 => self.out.push(0x80 | len as u8),
+            _ => put_count(len, [0xde, 0xdf], &mut self.out),
+        }
+        for pair in table.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            self.put(&key, level + 1)?;
+            self.put(&value, level + 1)?;
+        }
+        Ok(())
+    }
 }
 
 fn put_integer(number: i64, out: &mut Vec<u8>) {
@@ -101,35 +140,6 @@ fn put_count(count: usize, heads: [u8; 2], out: &mut Vec<u8>) {
         out.push(heads[1]);
         out.extend_from_slice(&(count as u32).to_be_bytes());
     }
-}
-
-fn put_table(table: &Table, level: usize, out: &mut Vec<u8>) -> mlua::Result<()> {
-    if is_array(table)? {
-        let len = table.raw_len();
-        match len {
-            0..16 => out.push(0x90 | len as u8),
-            _ => put_count(len, [0xdc, 0xdd], out),
-        }
-        for place in 1..=len {
-            put(&table.raw_get(place)?, level + 1, out)?;
-        }
-        return Ok(());
-    }
-    let mut len = 0;
-    table.for_each(|_: Value, _: Value| {
-        len += 1;
-        Ok(())
-    })?;
-    match len {
-        0..16 => out.push(0x80 | len as u8),
-        _ => put_count(len, [0xde, 0xdf], out),
-    }
-    for pair in table.pairs::<Value, Value>() {
-        let (key, value) = pair?;
-        put(&key, level + 1, out)?;
-        put(&value, level + 1, out)?;
-    }
-    Ok(())
 }
 
 /// Whether the keys are 1 to n: all positive and whole, and as many as the largest says.

@@ -246,5 +246,5 @@ fn number(number: f64) -> Begun {
 
 /// The interpreter's own error, which names no line.
 fn no_key(what: &str) -> mlua::Error {
-    Thrown { text: format!("table index is {what}").into_bytes(), is_reply: false }.into()
+    Thrown::text(format!("table index is {what}")).into()
 }

@@ -21,25 +21,32 @@ local READONLY = "Attempt to modify a readonly table"
 
 -- Views, each with what is inside.
 local inside = {}
-local views = {}
 
 local function readonly(content)
     local view = raw_setmetatable({}, { __index = content, __newindex = native.modify })
     inside[view] = content
-    views[#views + 1] = view
     return view
+end
+
+-- What the functions of this file call for a script is a level of the stack that a script on a
+-- Redis does not have: no error is blamed on it.
+local function unblamed(err)
+    if type(err) == "string" and sub(err, 1, 8) == "prelude:" then
+        return (gsub(err, "^prelude:%d+: ", "", 1))
+    end
+    return err
 end
 
 -- An error of the server is not a Lua value; scripts see Redis's table, or with pcall its text.
 local function thrown(err)
     if type(err) == "userdata" then
-        local text, is_reply = native.message(err)
+        local text, is_reply, is_counted = native.message(err)
         if is_reply then
-            return { err = text, ignore_error_stats_update = true }
+            return { err = text, ignore_error_stats_update = is_counted or nil }
         end
         return text
     end
-    return err
+    return unblamed(err)
 end
 
 local function plain(err)
@@ -49,7 +56,40 @@ local function plain(err)
     if type(err) == "table" and type(err.err) == "string" then
         return err.err
     end
-    return err
+    return unblamed(err)
+end
+
+-- Lua 5.1's own pcall and xpcall make room for twenty values, put before the results whether it
+-- went well, and never ask whether there is room for that. So they see few; more go in a table.
+local FEW, HELD = 16, {}
+
+local function hold(...)
+    local count = select("#", ...)
+    if count <= FEW then
+        return ...
+    end
+    return HELD, { n = count, ... }
+end
+
+local function released(ok, ...)
+    local first, held = ...
+    if first == HELD then
+        return ok, unpack(held, 1, held.n)
+    end
+    return ok, ...
+end
+
+-- The function has no name here, as it has none where pcall calls it.
+local function collect(...)
+    return hold((...)(select(2, ...)))
+end
+
+local function protected(...)
+    return released(raw_pcall(collect, ...))
+end
+
+local function itself(value)
+    return value
 end
 
 -- Ends a wrapped call: an error is raised at the place of the script that called.
@@ -154,22 +194,28 @@ function globals.pcall(...)
     if select("#", ...) == 0 then
         return false, "attempt to call a nil value"
     end
-    return after_pcall(raw_pcall(...))
+    return after_pcall(protected(...))
 end
 
 function globals.xpcall(...)
-    local f, handler = ...
-    if type(handler) ~= "function" then
+    if select("#", ...) < 2 then
         return settle("xpcall", raw_pcall(raw_xpcall, ...))
     end
-    return raw_xpcall(f, function(err)
+    local f, handler = ...
+    local function run()
+        return hold(itself(f)())
+    end
+    if type(handler) ~= "function" then
+        return released(raw_xpcall(run, handler))
+    end
+    return released(raw_xpcall(run, function(err)
         -- While Lua handles an error of its hook it calls the hook no more, so a handler that
         -- does not end could not be ended either.
         if native.is_stopping() then
             return err
         end
         return handler(thrown(err))
-    end)
+    end))
 end
 
 -- Bytecode is refused with the message of a Redis, which has no reader for it.
@@ -244,17 +290,77 @@ local function copy(from)
 end
 
 local string_content = copy(string)
+
+-- Lua 5.1 matches by functions that call themselves, once for each part of a pattern that repeats
+-- or is captured, and sees no end to it; later versions have this one, and these words.
+local PATTERN_PARTS_MAX = 200
+
+local function bound_pattern(pattern)
+    if type(pattern) == "string" and #pattern > PATTERN_PARTS_MAX
+        and select(2, gsub(pattern, "[*+?()%-]", "%0")) > PATTERN_PARTS_MAX then
+        return native.fail("pattern too complex")
+    end
+end
+
+-- As `settle`, of functions whose own errors stand among those of what they call.
+local function settle_matching(name, ok, ...)
+    if ok then
+        return ...
+    end
+    local err = unblamed((...))
+    if err == (...) then
+        return raw_error(err, 0)
+    end
+    return native.fail((gsub(err, "'%?'", "'" .. name .. "'", 1)))
+end
+
+for _, name in ipairs({ "find", "match", "gmatch" }) do
+    local matching = string[name]
+    string_content[name] = function(...)
+        local _, pattern, _, is_plain = ...
+        if not (is_plain and name == "find") then
+            bound_pattern(pattern)
+        end
+        return settle_matching(name, protected(matching, ...))
+    end
+end
+
+function string_content.gsub(...)
+    local _, pattern, by = ...
+    bound_pattern(pattern)
+    if type(by) == "function" then
+        -- Called at once, so that the place of an error in that function is still known.
+        return gsub(...)
+    end
+    return settle_matching("gsub", protected(gsub, ...))
+end
 local math_content = copy(math)
 math_content.random, math_content.randomseed = native.random, native.randomseed
+local table_content, raw_insert = copy(table), table.insert
 local coroutine_content = copy(coroutine)
 
 function coroutine_content.resume(...)
     return after_resume(raw_resume(...))
 end
 
+-- It asks no metatable, so it alone could write into a view. A wrong argument is told first.
+function table_content.insert(...)
+    local t, place = ...
+    local count = select("#", ...)
+    if inside[t] then
+        settle("insert", raw_pcall(raw_insert, {}, select(2, ...)))
+        return raw_error(READONLY, 0)
+    end
+    -- What cannot fail goes there directly.
+    if type(t) == "table" and (count == 2 or count == 3 and type(place) == "number") then
+        return raw_insert(...)
+    end
+    return settle("insert", raw_pcall(raw_insert, ...))
+end
+
 globals.string = readonly(string_content)
 globals.math = readonly(math_content)
-globals.table = readonly(copy(table))
+globals.table = readonly(table_content)
 globals.coroutine = readonly(coroutine_content)
 globals.os = readonly({ clock = os.clock })
 for name, content in raw_next, extensions do
@@ -328,24 +434,6 @@ strict(loading_globals)
 -- From here on what is compiled, also by scripts, sees the view.
 raw_setfenv(0, environment)
 
--- The one way to write into a view is table.insert, which asks no metatable. Each run ends with
--- a look at all of them, spelled out because that is five times faster than a loop.
-assert(#views <= 18)
-local padded = {}
-for place = 1, 18 do
-    padded[place] = views[place] or ""
-end
-local _1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, _13, _14, _15, _16, _17, _18 =
-    unpack(padded)
-
-local function clean_views()
-    for _, view in ipairs(views) do
-        for place = #view, 1, -1 do
-            view[place] = nil
-        end
-    end
-end
-
 -- How a run ended, for who called: what kind of value it left, and the value.
 local ERROR, VALUE, ARRAY, TABLE = 0, 1, 2, 3
 
@@ -354,10 +442,6 @@ local SHORT = 8
 
 local function finish(ok, value)
     native.lift()
-    if #_1 + #_2 + #_3 + #_4 + #_5 + #_6 + #_7 + #_8 + #_9 + #_10 + #_11 + #_12 + #_13 + #_14
-        + #_15 + #_16 + #_17 + #_18 ~= 0 then
-        clean_views()
-    end
     if not ok then
         return ERROR, value
     end
@@ -418,16 +502,22 @@ end
 
 local entry = {}
 
-function entry.run(script, count, ...)
-    globals.KEYS, globals.ARGV = split(count, ...)
-    native.arm()
-    return finish(raw_xpcall(script, native.caught))
-end
-
 local callee, callee_keys, callee_arguments
 
+-- Of what a run leaves the first value counts.
+local function call_script()
+    return (callee())
+end
+
 local function call_callee()
-    return callee(callee_keys, callee_arguments)
+    return (callee(callee_keys, callee_arguments))
+end
+
+function entry.run(script, count, ...)
+    globals.KEYS, globals.ARGV = split(count, ...)
+    callee = script
+    native.arm()
+    return finish(raw_xpcall(call_script, native.caught))
 end
 
 function entry.call_function(f, count, ...)
@@ -439,10 +529,12 @@ end
 function entry.load_library(chunk)
     library_metatable.__index = loading_globals
     native.arm()
-    local ok, err = raw_xpcall(chunk, native.caught)
+    callee = chunk
+    local ok, err = raw_xpcall(call_script, native.caught)
     library_metatable.__index = function_globals
     return finish(ok, err)
 end
 
 entry.library_environment = library_environment
+entry.next = raw_next
 return entry

@@ -1,7 +1,7 @@
 //! `math.random`: the 48-bit generator of `drand48`, which Redis carries for its scripts.
 //!
-//! Given the same seed it gives the same numbers on every machine, so a script that is run again
-//! after it was taken back does again what it did.
+//! A script goes on where the one before it stopped, so numbers drawn by two scripts differ. Each
+//! worker has a sequence of its own; that of the first is Redis's.
 
 /// The multiplier and addend that POSIX gives for `drand48`.
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
@@ -11,6 +11,9 @@ const MASK: u64 = (1 << 48) - 1;
 /// The low sixteen bits after seeding.
 const SEED_LOW: u64 = 0x330E;
 
+/// The seed of a generator that nobody has seeded, by POSIX.
+const UNSEEDED: u32 = 0x1234_ABCD;
+
 /// Redis divides by the largest number of 31 bits, not by how many there are.
 const LARGEST: u64 = i32::MAX as u64;
 
@@ -19,6 +22,11 @@ const LARGEST: u64 = i32::MAX as u64;
 pub(super) struct Random(u64);
 
 impl Random {
+    /// Where the sequence of a worker begins.
+    pub(super) fn of_worker(number: u32) -> Self {
+        Self::seeded(UNSEEDED.wrapping_add(number))
+    }
+
     pub(super) fn seeded(seed: u32) -> Self {
         Self((u64::from(seed) << 16) | SEED_LOW)
     }
@@ -40,5 +48,12 @@ mod tests {
         let drawn: Vec<u32> = (0..3).map(|_| (random.next() * 1e6) as u32 + 1).collect();
         assert_eq!(drawn, [170_829, 749_902, 96_372]);
         assert_eq!((Random::seeded(7).next() * 1e6) as u32 + 1, 266_445);
+    }
+
+    #[test]
+    fn the_first_worker_begins_as_redis_does_and_others_elsewhere() {
+        let first = |number| (Random::of_worker(number).next() * 1e6) as u32;
+        assert_eq!(first(0), 396_464);
+        assert_ne!(first(1), first(0));
     }
 }

@@ -15,6 +15,7 @@ use mlua::{HookTriggers, Lua, VmState};
 
 use super::call::{Abandon, Call, LogLevel};
 use super::failure::{Caught, Thrown};
+use super::interpreter::Setup;
 use super::json::Shared;
 use super::random::Random;
 use super::register::Registered;
@@ -58,14 +59,15 @@ pub(super) struct Run {
     pub(super) kind: Cell<Kind>,
     /// The protocol that the script asked for.
     pub(super) resp: Cell<Resp>,
-    pub(super) random: RefCell<Random>,
+    pub(super) random: Cell<Random>,
+    random_before: Cell<Random>,
     pub(super) stop: Cell<Stop>,
     /// What ended the run, noticed where it happened.
     pub(super) caught: RefCell<Option<Caught>>,
     /// The functions that the library being loaded has registered.
     pub(super) registered: RefCell<Vec<Registered>>,
     pub(super) bare_codes: bool,
-    memory_max: usize,
+    pub(super) memory_max: usize,
     kill: Arc<AtomicBool>,
     looks: Cell<u32>,
     /// What the script has set of the global `cjson`.
@@ -75,22 +77,19 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(
-        memory_max: usize,
-        bare_codes: bool,
-        kill: Arc<AtomicBool>,
-        json: Shared,
-    ) -> Self {
+    pub(super) fn new(setup: &Setup, json: Shared) -> Self {
+        let random = Cell::new(Random::of_worker(setup.worker));
         Self {
             kind: Cell::default(),
             resp: Cell::default(),
-            random: RefCell::new(Random::seeded(0)),
+            random_before: random.clone(),
+            random,
             stop: Cell::default(),
             caught: RefCell::default(),
             registered: RefCell::default(),
-            bare_codes,
-            memory_max,
-            kill,
+            bare_codes: setup.bare_codes,
+            memory_max: setup.memory_max,
+            kill: Arc::clone(&setup.kill),
             looks: Cell::default(),
             json,
             words: RefCell::default(),
@@ -99,10 +98,10 @@ impl Run {
     }
 
     /// Forgets the run before.
-    pub(super) fn begin(&self, kind: Kind, seed: u32) {
+    pub(super) fn begin(&self, kind: Kind) {
         self.kind.set(kind);
         self.resp.set(Resp::V2);
-        *self.random.borrow_mut() = Random::seeded(seed);
+        self.random_before.set(self.random.get());
         self.stop.set(Stop::No);
         self.looks.set(0);
         self.json.take();
@@ -118,23 +117,32 @@ impl Run {
         lua.set_memory_limit(0).map(|_| ())
     }
 
-    /// Collects what a greedy run has left; Lua 5.1 does not collect when it runs out.
+    /// Collects what a greedy run has left; Lua 5.1 does not collect when it runs out. A run that
+    /// was abandoned has drawn nothing: the one that repeats it draws the same numbers.
     pub(super) fn end(&self, lua: &Lua) -> mlua::Result<()> {
         Self::free_memory(lua)?;
+        if self.stop.get() == Stop::Abandoned {
+            self.random.set(self.random_before.get());
+        }
         if self.stop.get() != Stop::No {
             Self::watch(lua)?;
         }
-        if lua.used_memory() > self.memory_max / 2 {
+        if self.is_crowded(lua) {
             lua.gc_collect()?;
         }
         Ok(())
+    }
+
+    /// Whether so much is left of this run that the next may not have enough.
+    pub(super) fn is_crowded(&self, lua: &Lua) -> bool {
+        lua.used_memory() > self.memory_max / 2
     }
 
     /// Carries out the command whose words `fill` writes, and reads the reply by `read`.
     pub(super) fn call<R>(
         &self,
         lua: &Lua,
-        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        fill: impl FnOnce(&mut OwnedArgs, usize) -> Result<(), &'static str>,
         read: impl FnOnce(&[u8]) -> mlua::Result<R>,
     ) -> mlua::Result<Result<R, &'static str>> {
         if self.stop.get() != Stop::No {
@@ -142,7 +150,7 @@ impl Run {
         }
         let mut words = self.words.borrow_mut();
         words.clear();
-        if let Err(text) = fill(&mut words) {
+        if let Err(text) = fill(&mut words, self.memory_max) {
             return Ok(Err(text));
         }
         let mut reply = self.reply.borrow_mut();
@@ -164,11 +172,11 @@ impl Run {
 
     pub(super) fn allows(
         &self,
-        fill: impl FnOnce(&mut OwnedArgs) -> Result<(), &'static str>,
+        fill: impl FnOnce(&mut OwnedArgs, usize) -> Result<(), &'static str>,
     ) -> Result<Option<bool>, &'static str> {
         let mut words = self.words.borrow_mut();
         words.clear();
-        fill(&mut words)?;
+        fill(&mut words, self.memory_max)?;
         let words: Args<'_> = words.as_args();
         Ok(CALL.with(|call| call.allows(words)))
     }
@@ -189,17 +197,28 @@ impl Run {
         })
     }
 
-    fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
+    /// For where no hook looks: what Rust does on its own.
+    pub(super) fn is_killed(&self) -> bool {
+        self.kill.load(Relaxed)
+    }
+
+    pub(super) fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
         let looks = self.looks.get() + 1;
         self.looks.set(looks);
         let stop = match self.stop.get() {
-            Stop::No if self.kill.load(Relaxed) => Stop::Killed,
+            Stop::No if self.is_killed() => Stop::Killed,
             Stop::No if self.kind.get() == Kind::Loading && looks > LOADING_LOOKS_MAX => {
                 Stop::LoadedTooLong
             }
             other => other,
         };
-        if stop == Stop::No { Ok(VmState::Continue) } else { Err(self.stop_now(lua, stop)) }
+        if stop != Stop::No {
+            return Err(self.stop_now(lua, stop));
+        }
+        if CALL.is_set() {
+            CALL.with(|call| call.pause());
+        }
+        Ok(VmState::Continue)
     }
 
     /// Ends the run: from here on each instruction raises anew, so that no `pcall` holds it.

@@ -6,7 +6,7 @@
 //! Flags that no Redis knows are passed over unless [`UnknownFlags::Refuse`] is set: scripts of
 //! published limiters carry some.
 
-use crate::protocol::Error;
+use crate::protocol::{Error, OwnedArgs};
 
 /// What to do with a flag that no Redis knows.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -65,17 +65,21 @@ pub(super) fn script_heading(text: &[u8], unknown: UnknownFlags) -> Result<Optio
     let Some(length) = memchr::memchr(b'\n', text) else {
         return Err(Error::text("Invalid script shebang"));
     };
-    let mut words = words(&text[..length]);
-    let engine = words.next().unwrap_or_default();
-    if engine != b"#!lua" {
-        return Err(naming("Unexpected engine in script shebang: ", engine));
+    let words = OwnedArgs::split(&text[..length])
+        .ok_or_else(|| Error::text("Invalid engine in script shebang"))?;
+    let words = words.as_args();
+    if words.name() != b"#!lua" {
+        return Err(naming("Unexpected engine in script shebang: ", words.name()));
     }
     let mut flags = ScriptFlags::default();
-    for word in words {
+    for word in words.skip(1).iter() {
         let Some(list) = word.strip_prefix(b"flags=") else {
             return Err(naming("Unknown lua shebang option: ", word));
         };
-        for name in list.split(|byte| *byte == b',').filter(|name| !name.is_empty()) {
+        if list.is_empty() {
+            continue;
+        }
+        for name in list.split(|byte| *byte == b',') {
             match (ScriptFlags::named(name), unknown) {
                 (Some(flag), _) => flags = flags.and(flag),
                 (None, UnknownFlags::Accept) => {}
@@ -90,17 +94,20 @@ pub(super) fn script_heading(text: &[u8], unknown: UnknownFlags) -> Result<Optio
 }
 
 /// A library's heading: the engine, the library's name, and where the code begins.
-pub(super) fn library_heading(text: &[u8]) -> Result<(&[u8], usize), Error> {
+pub(super) fn library_heading(text: &[u8]) -> Result<(Vec<u8>, usize), Error> {
     if !text.starts_with(b"#!") {
         return Err(Error::text("Missing library metadata"));
     }
-    let Some(length) = memchr::memchr(b'\n', text) else {
+    let length = memchr::memchr(b'\n', text);
+    let Some((words, length)) =
+        length.and_then(|length| Some((OwnedArgs::split(&text[..length])?, length)))
+    else {
         return Err(Error::text("Invalid library metadata"));
     };
-    let mut words = words(&text[2..length]);
-    let engine = words.next().unwrap_or_default();
+    let words = words.as_args();
+    let engine = words.name().strip_prefix(b"#!").unwrap_or_default();
     let mut name = None;
-    for word in words {
+    for word in words.skip(1).iter() {
         let Some(given) = word.strip_prefix(b"name=") else {
             return Err(naming("Invalid metadata value given: ", word));
         };
@@ -113,16 +120,11 @@ pub(super) fn library_heading(text: &[u8]) -> Result<(&[u8], usize), Error> {
     if !engine.eq_ignore_ascii_case(b"lua") {
         return Err(Error::raw([b"ERR Engine '", engine, b"' not found"].concat()));
     }
-    Ok((name, length))
+    Ok((name.to_vec(), length))
 }
 
 fn naming(what: &str, word: &[u8]) -> Error {
     Error::raw([b"ERR ", what.as_bytes(), word].concat())
-}
-
-/// Words between blanks.
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -143,6 +145,10 @@ mod tests {
             ("#!lua\nreturn 1", "Some(5)"),
             ("#!lua flags=\nreturn 1", "Some(12)"),
             ("#!lua flags=no-writes,allow-oom  \n", "Some(33)"),
+            ("#!\"lua\" 'flags=no-writes'\n", "Some(25)"),
+            ("#!lua flags=\"no-writes\n", "ERR Invalid engine in script shebang"),
+            ("#! lua\n", "ERR Unexpected engine in script shebang: #!"),
+            ("#!lua flags=no-writes,\n", "ERR Unexpected flag in script shebang: "),
             ("#!lua", "ERR Invalid script shebang"),
             ("#!python\n", "ERR Unexpected engine in script shebang: #!python"),
             ("#!lua name=x\n", "ERR Unknown lua shebang option: name=x"),
@@ -164,6 +170,10 @@ mod tests {
             ("#!lua", "ERR Invalid library metadata"),
             ("#!lua\nx", "ERR Library name was not given"),
             ("#!foo name=a\nx", "ERR Engine 'foo' not found"),
+            ("#! name=a\nx", "ERR Engine '' not found"),
+            ("#!\nx", "ERR Library name was not given"),
+            ("#! lua name=a\nx", "ERR Invalid metadata value given: lua"),
+            ("#!lua name=\"a\nx", "ERR Invalid library metadata"),
             ("#!lua foo=a\nx", "ERR Invalid metadata value given: foo=a"),
             (
                 "#!lua name=a name=b\nx",
@@ -174,6 +184,7 @@ mod tests {
             let error = library_heading(text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), expected, "{text}");
         }
-        assert_eq!(library_heading(b"#!LUA name=a\nx"), Ok((&b"a"[..], 12)));
+        assert_eq!(library_heading(b"#!LUA name=a\nx"), Ok((b"a".to_vec(), 12)));
+        assert_eq!(library_heading(b"#!lua name=\"a\\x62\"\nx"), Ok((b"ab".to_vec(), 18)));
     }
 }

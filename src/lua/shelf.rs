@@ -11,7 +11,7 @@ use super::call::{Call, Failure, Invocation};
 use super::dump::{read_payload, write_payload};
 use super::failure::{Caught, Thrown};
 use super::interpreter::{Interpreter, compile_text};
-use super::libraries::{Found, Libraries, Library, LibraryFunction, RestorePolicy, exists};
+use super::libraries::{Found, Libraries, Library, LibraryFunction, RestorePolicy};
 use super::register::{Registered, WRONG_NAME, is_name};
 use super::run::{Kind, Run, Stop, lend};
 use super::shebang::library_heading;
@@ -54,13 +54,13 @@ impl Interpreter {
         policy: RestorePolicy,
     ) -> Result<Vec<u8>, Error> {
         let (name, _) = checked_heading(code)?;
-        if policy == RestorePolicy::Append && libraries.has(name) {
-            return Err(exists(name));
+        if policy == RestorePolicy::Append && libraries.has(&name) {
+            return Err(Error::raw([b"ERR Library '", &*name, b"' already exists"].concat()));
         }
         let (library, functions) = self.read_library(code)?;
         libraries.add(&[Arc::clone(&library)], policy)?;
         self.libraries.keep(library, functions);
-        Ok(name.to_vec())
+        Ok(name)
     }
 
     /// FUNCTION RESTORE.
@@ -102,7 +102,7 @@ impl Interpreter {
             // The code registers something else than it did when it was loaded.
             return Err(Error::text("Function not found").into());
         };
-        self.run.begin(Kind::Function, invocation.seed);
+        self.run.begin(Kind::Function);
         let entry = &self.entry.call_function;
         let left = lend(call, || self.enter(entry, function, invocation));
         let name = || String::from_utf8_lossy(&found.function().name).into_owned();
@@ -120,10 +120,10 @@ impl Interpreter {
             .map_err(|error| {
                 Error::text(format!("Error compiling function: {}", compile_text(&error)))
             })?;
-        self.run.begin(Kind::Loading, 0);
+        self.run.begin(Kind::Loading);
         self.run.registered.borrow_mut().clear();
         let left = self.entry.load_library.call::<MultiValue>(chunk);
-        self.run.end(&self.lua).expect("the state's bound and hook are ours to set");
+        self.clear_up();
         let registered = std::mem::take(&mut *self.run.registered.borrow_mut());
         if let Some(line) = loading_error(&self.run, left) {
             return Err(Error::raw([b"ERR Error registering functions: ", &*line].concat()));
@@ -134,7 +134,7 @@ impl Interpreter {
         let functions: Rc<[Function]> =
             registered.iter().map(|registered| registered.function.clone()).collect();
         let rows = registered.into_iter().map(Registered::into_row).collect();
-        let library = Library { name: name.to_vec(), code: code.to_vec(), functions: rows };
+        let library = Library { name, code: code.to_vec(), functions: rows };
         Ok((Arc::new(library), functions))
     }
 }
@@ -144,9 +144,9 @@ pub(crate) fn dump_libraries(libraries: &Libraries) -> Vec<u8> {
     write_payload(libraries.list().iter().map(|library| library.code.as_slice()))
 }
 
-fn checked_heading(code: &[u8]) -> Result<(&[u8], usize), Error> {
+fn checked_heading(code: &[u8]) -> Result<(Vec<u8>, usize), Error> {
     let heading = library_heading(code)?;
-    if is_name(heading.0) { Ok(heading) } else { Err(Error::text(WRONG_NAME)) }
+    if is_name(&heading.0) { Ok(heading) } else { Err(Error::text(WRONG_NAME)) }
 }
 
 /// Why a library could not be loaded.

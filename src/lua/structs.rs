@@ -8,6 +8,7 @@
 use mlua::{IntoLua, Lua, MultiValue, Table, Value};
 
 use super::arguments::{Arguments, STACK_SLOTS_MAX, fault, stack_overflow, to_signed, to_unsigned};
+use super::meter::Meter;
 
 /// The bytes of the largest whole number.
 const INTEGER_BYTES_MAX: usize = 32;
@@ -135,7 +136,7 @@ fn pack(lua: &Lua, values: MultiValue) -> mlua::Result<mlua::LuaString> {
     arguments.push_nil();
     let letters = letters.as_bytes();
     let mut format = Format::new(&arguments, &letters);
-    let (mut out, mut place) = (Vec::new(), 1);
+    let (mut out, mut place, mut meter) = (Vec::new(), 1, Meter::new(lua));
     let mut next = || {
         place += 1;
         place
@@ -164,6 +165,7 @@ fn pack(lua: &Lua, values: MultiValue) -> mlua::Result<mlua::LuaString> {
                 // Redis names the argument after it.
                 let part = text.get(..size);
                 let part = part.ok_or_else(|| arguments.wrong(place + 1, "string too short"))?;
+                meter.step(out.len() + part.len())?;
                 out.extend_from_slice(part);
                 if letter == b's' {
                     out.push(0);

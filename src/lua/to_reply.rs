@@ -3,10 +3,14 @@
 //! Numbers lose what is behind the point; an array ends before its first `nil`; a table with one
 //! of a few fields is that kind of reply. Metatables count for nothing.
 //!
-//! A table can hold itself, so depth and bytes have a maximum.
+//! A table can hold itself, so depth and bytes have a maximum, and a kill ends the writing, too.
+//! Lua lends only some thousands of values at a time: what a table holds is counted first, and
+//! then written one by one.
 
-use mlua::{Table, Value};
+use mlua::{Function, Table, Value};
 
+use super::failure::{Thrown, is_counted};
+use super::run::{Run, Stop};
 use crate::protocol::{Error, Reply, Resp};
 
 /// Tables within tables. Each that is open is held, and Lua lends only some thousands at a time.
@@ -15,12 +19,19 @@ const DEPTH_MAX: usize = 2_000;
 /// Bytes of one reply: a few tables that hold one another often could take all memory.
 const REPLY_BYTES_MAX: usize = 512 << 20;
 
+/// Elements between two looks at the kill flag: a millisecond or so.
+const LOOK_STEPS: u32 = 4_096;
+
 /// Writes replies for a script that asked for `resp` itself.
 pub(super) struct Writer<'w, 'b> {
     pub(super) reply: &'w mut Reply<'b>,
     /// What the script asked for: in RESP3 a boolean is one, else `true` is 1.
     pub(super) resp: Resp,
     pub(super) start: usize,
+    pub(super) run: &'w Run,
+    /// Lua's `next`.
+    pub(super) walk: &'w Function,
+    pub(super) steps: u32,
 }
 
 /// Elements of a table that is being written.
@@ -31,16 +42,32 @@ enum Open {
         length: usize,
     },
     /// Keys and values of a map, or members of a set.
-    Listed(std::vec::IntoIter<Value>),
+    Listed {
+        table: Table,
+        key: Value,
+        /// What a map holds at that key, until it is written.
+        value: Option<Value>,
+        is_map: bool,
+    },
 }
 
 impl Open {
-    fn next(&mut self) -> Option<Value> {
+    fn next(&mut self, walk: &Function) -> Result<Option<Value>, Error> {
         match self {
-            Self::Listed(values) => values.next(),
             Self::Sequence { table, place, length } => {
                 *place += 1;
-                (*place <= *length).then(|| raw(table, *place))
+                Ok((*place <= *length).then(|| raw(table, *place)))
+            }
+            Self::Listed { value: value @ Some(_), .. } => Ok(value.take()),
+            Self::Listed { table, key, value, is_map } => {
+                let after: mlua::Result<(Value, Value)> = walk.call((&*table, &*key));
+                let (found, held) = after.map_err(|_| unreadable())?;
+                if found.is_nil() {
+                    return Ok(None);
+                }
+                *value = is_map.then_some(held);
+                *key = found.clone();
+                Ok(Some(found))
             }
         }
     }
@@ -52,7 +79,8 @@ impl Writer<'_, '_> {
         if let Value::Table(table) = value
             && let Some(line) = string_field(table, "err")
         {
-            return Err(Error::raw(line));
+            let passes_on = is_counted(value);
+            return Err(if passes_on { Error::passed_on(line) } else { Error::raw(line) });
         }
         self.value(value)
     }
@@ -66,7 +94,7 @@ impl Writer<'_, '_> {
     fn value(&mut self, value: &Value) -> Result<(), Error> {
         let mut open: Vec<Open> = self.one(value, 0)?.into_iter().collect();
         while let Some(table) = open.last_mut() {
-            match table.next() {
+            match table.next(self.walk)? {
                 None => {
                     open.pop();
                 }
@@ -78,6 +106,7 @@ impl Writer<'_, '_> {
 
     /// Writes a value, or the head of one that has elements.
     fn one(&mut self, value: &Value, depth: usize) -> Result<Option<Open>, Error> {
+        self.step()?;
         match value {
             Value::Integer(number) => self.reply.integer(*number),
             Value::Number(number) => self.reply.integer(truncated(*number)),
@@ -87,16 +116,26 @@ impl Writer<'_, '_> {
             Value::Table(_) if depth >= DEPTH_MAX => {
                 self.reply.error(&Error::text("reached lua stack limit"));
             }
-            Value::Table(table) => return Ok(self.table(table)),
+            Value::Table(table) => return self.table(table),
             _ => self.reply.null(),
-        }
-        if self.reply.written() - self.start > REPLY_BYTES_MAX {
-            return Err(Error::text("the script's reply is too large"));
         }
         Ok(None)
     }
 
-    fn table(&mut self, table: &Table) -> Option<Open> {
+    /// Before each element: whether to go on.
+    fn step(&mut self) -> Result<(), Error> {
+        if self.reply.written() - self.start > REPLY_BYTES_MAX {
+            return Err(Error::text("the script's reply is too large"));
+        }
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(LOOK_STEPS) && self.run.is_killed() {
+            self.run.stop.set(Stop::Killed);
+            return Err(Error::raw(Thrown::stopped(self.run).text));
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, table: &Table) -> Result<Option<Open>, Error> {
         if let Some(line) = string_field(table, "err") {
             self.reply.error(&Error::raw(line));
         } else if let Some(text) = string_field(table, "ok") {
@@ -104,15 +143,13 @@ impl Writer<'_, '_> {
         } else if let Some(number) = number_field(table, "double") {
             self.reply.double(number);
         } else if let Some(content) = table_field(table, "map") {
-            let pairs = content.pairs::<Value, Value>().flatten();
-            let values: Vec<Value> = pairs.flat_map(|(key, value)| [key, value]).collect();
-            self.reply.map(values.len() / 2);
-            return Some(Open::Listed(values.into_iter()));
+            let pairs = self.count(&content)?;
+            self.reply.map(pairs);
+            return Ok(Some(listed(content, true)));
         } else if let Some(content) = table_field(table, "set") {
-            let pairs = content.pairs::<Value, Value>().flatten();
-            let members: Vec<Value> = pairs.map(|(key, _)| key).collect();
-            self.reply.set(members.len());
-            return Some(Open::Listed(members.into_iter()));
+            let members = self.count(&content)?;
+            self.reply.set(members);
+            return Ok(Some(listed(content, false)));
         } else if let Some(text) = string_field(table, "big_number") {
             self.reply.big_number(text);
         } else if let Some((format, text)) = verbatim(table) {
@@ -120,13 +157,32 @@ impl Writer<'_, '_> {
         } else {
             let mut length = 0;
             while !matches!(raw(table, length + 1), Value::Nil) {
+                self.step()?;
                 length += 1;
             }
             self.reply.array(length);
-            return Some(Open::Sequence { table: table.clone(), place: 0, length });
+            return Ok(Some(Open::Sequence { table: table.clone(), place: 0, length }));
         }
-        None
+        Ok(None)
     }
+
+    fn count(&mut self, table: &Table) -> Result<usize, Error> {
+        let mut count = 0;
+        for pair in table.pairs::<Value, Value>() {
+            pair.map_err(|_| unreadable())?;
+            self.step()?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+fn listed(table: Table, is_map: bool) -> Open {
+    Open::Listed { table, key: Value::Nil, value: None, is_map }
+}
+
+fn unreadable() -> Error {
+    Error::text("the script's reply cannot be read")
 }
 
 /// What C makes of a double that no 64 bits hold.

@@ -9,14 +9,29 @@ use crate::protocol::{FloatText, OwnedArgs};
 
 const NO_WORD: &str = "Lua redis lib command arguments must be strings or integers";
 
+const TOO_LARGE: &str = "Too many bytes in the arguments of a command called from a script";
+
+/// Bytes of all words, as of a client's request.
+const WORDS_BYTES_MAX: usize = 1 << 30;
+
 /// Whole numbers beyond this are written as doubles, with zeros for the digits they do not have.
 const WHOLE_MAX: u64 = i64::MAX as u64 / 2;
 
-/// Writes all values as words, or says what is wrong.
-pub(super) fn fill(words: &mut OwnedArgs, values: &MultiValue) -> Result<(), &'static str> {
+/// Writes all values as words, or says what is wrong. One string can be many words, so that they
+/// are more than Lua holds: `bytes_max` counts them all.
+pub(super) fn fill(
+    words: &mut OwnedArgs,
+    values: &MultiValue,
+    bytes_max: usize,
+) -> Result<(), &'static str> {
+    let mut room = bytes_max.min(WORDS_BYTES_MAX);
     for value in values {
         match value {
-            Value::String(text) => words.push(&text.as_bytes()),
+            Value::String(text) => {
+                let text = text.as_bytes();
+                room = room.checked_sub(text.len()).ok_or(TOO_LARGE)?;
+                words.push(&text);
+            }
             Value::Integer(number) => push_integer(words, *number),
             Value::Number(number) => push_number(words, *number),
             _ => return Err(NO_WORD),

@@ -159,6 +159,9 @@ pub(crate) enum Error {
     /// A whole line, code included, with the client's own bytes in it.
     #[error("{0}")]
     Raw(Line),
+    /// A command's error that a script passes on: it was counted when it happened.
+    #[error("{0}")]
+    PassedOn(Line),
 }
 
 /// A line with bytes of the client's in it.
@@ -230,10 +233,18 @@ impl Error {
         Self::Raw(Line(line.into()))
     }
 
+    /// A whole line of an error that has been counted.
+    pub(crate) fn passed_on(line: impl Into<Vec<u8>>) -> Self {
+        Self::PassedOn(Line(line.into()))
+    }
+
     /// Appends the text, without `-` and line end.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::UnknownCommand(line) | Self::UnknownSubcommand(line) | Self::Raw(line) => {
+            Self::UnknownCommand(line)
+            | Self::UnknownSubcommand(line)
+            | Self::Raw(line)
+            | Self::PassedOn(line) => {
                 out.extend_from_slice(&line.0);
             }
             // Also a byte that no text can hold is shown as it came.

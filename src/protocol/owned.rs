@@ -2,6 +2,7 @@
 //! client's) or made out of words (a script's).
 
 use super::args::{Args, Span};
+use super::inline::split;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnedArgs {
@@ -17,6 +18,13 @@ impl OwnedArgs {
             owned.push(word.as_ref());
         }
         owned
+    }
+
+    /// The words of a line, with the quotes of inline commands; `None` where one is not closed.
+    pub(crate) fn split(line: &[u8]) -> Option<Self> {
+        let mut owned = Self::default();
+        split(line, &mut owned.bytes, &mut owned.spans).ok()?;
+        Some(owned)
     }
 
     /// The same words in a buffer of their own, and no larger than they are.

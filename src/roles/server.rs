@@ -77,9 +77,11 @@ pub(crate) fn serve(
             info!(signal, "asked again to stop");
             stopper.hurry();
         });
-        let ending = prepared.run().await?;
-        anyhow::ensure!(ending == Ending::InOrder, "asked twice to stop, not all was finished");
-        Ok(())
+        match prepared.run().await? {
+            Ending::InOrder => Ok(()),
+            Ending::Hurried => anyhow::bail!("asked twice to stop, not all was finished"),
+            Ending::Abandoned => anyhow::bail!("a script could not be ended before the stop"),
+        }
     })
 }
 

@@ -8,27 +8,29 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::io::Read;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, BytesMut};
 use smallvec::SmallVec;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tracing::debug;
 
-use super::answer::Answerer;
+use super::doors::Accepted;
 use super::hub::Hub;
-use super::listen::Pulse;
+use super::meanwhile::Seat;
 use super::peer::PeerState;
+use super::scratch::{READ_BYTES_MAX, Scratch, Tools};
 use crate::commands::{GROUP_MAX, Outcome, Session, Unserved, Wait};
-use crate::protocol::{Args, ProtocolError, Reply, Scanner, Torn, Trust};
-
-/// What one turn reads at most: also the size of a worker's buffer.
-const READ_BYTES_MAX: usize = 64 << 10;
+use crate::protocol::{Args, ProtocolError, Reply, Torn, Trust};
 
 /// Replies are handed to the socket within a batch once they are this long.
 const WRITE_BYTES_MIN: usize = 256 << 10;
@@ -40,29 +42,7 @@ const OUT_KEPT_MAX: usize = 1 << 20;
 const LINGER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
-/// What the connections of one worker share: they run on one thread, one at a time.
-pub(super) struct Scratch {
-    input: Box<[u8]>,
-    tools: Tools,
-}
-
-/// What answers a turn. A turn that panics ends its connection and leaves these as they are, so
-/// each turn begins by clearing what the last one may have left.
-struct Tools {
-    scanner: Scanner,
-    out: Vec<u8>,
-    answerer: Answerer,
-    pulse: Arc<Pulse>,
-}
-
-impl Scratch {
-    pub(super) fn new(scanner: Scanner, answerer: Answerer, pulse: Arc<Pulse>) -> Self {
-        let out = Vec::with_capacity(READ_BYTES_MAX);
-        let tools = Tools { scanner, out, answerer, pulse };
-        Self { input: vec![0; READ_BYTES_MAX].into(), tools }
-    }
-}
-
+#[expect(clippy::struct_excessive_bools, reason = "facts of its own each, in any combination")]
 pub(super) struct Connection {
     stream: TcpStream,
     scratch: Rc<RefCell<Scratch>>,
@@ -83,8 +63,12 @@ pub(super) struct Connection {
     overflowed: bool,
     /// What was read after the end.
     discarded_bytes: usize,
-    /// When the wait of the last request is over.
+    /// The next request is not begun before a pause is over.
+    held: bool,
+    /// When the wait of the last request is over, or the pause.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Another worker has it: nothing of it is to be forgotten.
+    handed_on: bool,
 }
 
 /// Why a connection ends.
@@ -93,6 +77,8 @@ enum End {
     Done,
     /// The reader takes its replies too slowly.
     Unread,
+    /// Another worker takes it from here.
+    HandOn,
 }
 
 impl Connection {
@@ -116,12 +102,16 @@ impl Connection {
             more: false,
             overflowed: false,
             discarded_bytes: 0,
+            held: false,
             timer: None,
+            handed_on: false,
         }
     }
 
     /// Goes on until the connection has to wait for its socket, has had its turn, or ends.
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        // What others send must not keep a connection from its own requests.
+        let mut delivered = false;
         loop {
             if let Some(end) = std::task::ready!(self.flush(cx)) {
                 return Poll::Ready(end);
@@ -129,12 +119,17 @@ impl Connection {
             if self.closing || self.peer.is_killed() {
                 return Poll::Ready(End::Done);
             }
-            if !self.peer.mailbox.is_empty() {
+            if self.may_be_handed_on() {
+                return Poll::Ready(End::HandOn);
+            }
+            if !delivered && !self.peer.mailbox.is_empty() {
                 self.deliver(cx);
+                delivered = true;
                 continue;
             }
-            if self.session.wait().is_some() {
-                match self.wait(cx) {
+            if self.session.wait().is_some() || self.held {
+                let waited = if self.held { self.hold(cx) } else { self.wait(cx) };
+                match waited {
                     Poll::Ready(Some(end)) => return Poll::Ready(end),
                     Poll::Ready(None) => continue,
                     Poll::Pending if self.hub.is_draining() => return Poll::Ready(End::Done),
@@ -149,7 +144,7 @@ impl Connection {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Poll::Ready(None) => {}
+                Poll::Ready(None) => delivered = false,
                 // Draining: what had arrived is answered, and nothing more is waited for.
                 Poll::Pending if self.hub.is_draining() && self.tail.is_empty() => {
                     return Poll::Ready(End::Done);
@@ -157,6 +152,32 @@ impl Connection {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Whether the stand-in has it for no reason any longer, and it is at rest.
+    fn may_be_handed_on(&self) -> bool {
+        !self.scratch.borrow().onward.is_empty()
+            && !self.hub.service().engine().long().is_any()
+            && !self.hub.is_draining()
+            && self.tail.is_empty()
+            && !self.more
+            && !self.held
+            && self.session.wait().is_none()
+    }
+
+    /// Lets another worker go on with it. False where none can, or the socket has gone.
+    fn hand_on(&mut self) -> bool {
+        let Ok(fd) = self.stream.as_fd().try_clone_to_owned() else { return false };
+        self.peer.set_fd(fd.as_raw_fd());
+        let empty = Session::new(self.session.id, false);
+        let session = std::mem::replace(&mut self.session, empty);
+        let accepted = Accepted { stream: fd.into(), peer: Arc::clone(&self.peer), session };
+        // From here on it may be answered, and forgotten, by the other one.
+        match self.scratch.borrow().onward.take(&self.hub, Box::new(accepted)) {
+            Ok(()) => self.handed_on = true,
+            Err(back) => self.session = back.session,
+        }
+        self.handed_on
     }
 
     /// Goes on once what the last request waits for has come, or its time is over. Meanwhile
@@ -175,12 +196,29 @@ impl Connection {
             wait.end(Unserved::TimedOut);
         }
         let now = self.hub.clock().now();
-        if let Some(mut answer) = self.hub.service().waited(&mut self.session, now) {
+        let (hub, session) = (&*self.hub, &mut self.session);
+        if let Some(mut answer) = hub.service().waited(session, hub, now) {
             self.timer = None;
             self.more = !self.tail.is_empty();
             self.peer.answered(&mut self.session);
             self.peer.active(now);
             self.send(cx, &mut answer);
+            return Poll::Ready(None);
+        }
+        self.read_ahead(cx)
+    }
+
+    /// Goes on once the pause is over, or should be.
+    fn hold(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        let left = self.hub.service().pause().left(self.hub.clock().now());
+        let over = left.is_none_or(|left| {
+            let sleep = || Box::pin(tokio::time::sleep(left.as_std()));
+            self.timer.get_or_insert_with(sleep).as_mut().poll(cx).is_ready()
+        });
+        if over {
+            self.timer = None;
+            self.held = false;
+            self.more = true;
             return Poll::Ready(None);
         }
         self.read_ahead(cx)
@@ -256,7 +294,7 @@ impl Connection {
                 return Poll::Ready(Some(End::Done));
             };
             self.peer.received(len);
-            let Scratch { input, tools } = scratch;
+            let Scratch { input, tools, .. } = scratch;
             let consumed = self.turn(cx, tools, &input[..len]);
             self.tail.extend_from_slice(&input[consumed..len]);
             self.more |= len == READ_BYTES_MAX;
@@ -279,6 +317,27 @@ impl Connection {
         }
         self.peer.set_torn(self.tail.len());
         Poll::Ready(self.end())
+    }
+
+    /// Reads and answers once while a script holds the thread up; its task goes on from there.
+    pub(super) fn answer_meanwhile(&mut self, scratch: &mut Scratch) {
+        let is_idle = self.unsent.is_empty() && self.session.wait().is_none();
+        if !is_idle || self.closing || self.peer.is_killed() {
+            return;
+        }
+        let Scratch { input, tools, .. } = scratch;
+        if !self.more {
+            // The end of the stream, or an error, is for the task to see.
+            let Ok(len @ 1..) = (&*SockRef::from(&self.stream)).read(input) else { return };
+            self.peer.received(len);
+            self.tail.extend_from_slice(&input[..len]);
+        }
+        self.answer_tail(&mut Context::from_waker(Waker::noop()), tools);
+        self.peer.set_torn(self.tail.len());
+        if self.closing && self.unsent.is_empty() {
+            drop(SockRef::from(&self.stream).shutdown(Shutdown::Write));
+        }
+        self.peer.wake();
     }
 
     /// Answers requests that have been read already.
@@ -311,7 +370,7 @@ impl Connection {
         } else {
             answered = self.answer(cx, tools, input);
         }
-        if self.session.wait().is_some() {
+        if self.session.wait().is_some() || self.held {
             // What comes behind stays unread.
             self.torn = Torn::default();
             self.more = false;
@@ -352,6 +411,10 @@ impl Connection {
             match outcome {
                 Outcome::Close => {
                     self.closing = true;
+                    break;
+                }
+                Outcome::Held => {
+                    self.held = true;
                     break;
                 }
                 Outcome::Block => break,
@@ -424,8 +487,14 @@ fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
 
 /// Answers until the connection ends; then reads on for a moment and throws away what comes:
 /// closing with unread requests would take back replies that are still on their way.
-pub(super) async fn serve(mut connection: Connection) {
-    let end = poll_fn(|cx| connection.poll(cx)).await;
+pub(super) async fn serve(connection: Rc<RefCell<Connection>>, seat: Seat) {
+    let end = poll_fn(|cx| connection.borrow_mut().poll(cx)).await;
+    drop(seat);
+    let sole = Rc::into_inner(connection).expect("others hold it only while they answer");
+    let mut connection = sole.into_inner();
+    if matches!(end, End::HandOn) && connection.hand_on() {
+        return;
+    }
     connection.hub.forget(connection.session.id);
     let now = connection.hub.clock().now();
     connection.hub.service().forget(&mut connection.session, now);
@@ -440,6 +509,9 @@ pub(super) async fn serve(mut connection: Connection) {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.handed_on {
+            return;
+        }
         self.hub.service().forget(&mut self.session, self.hub.clock().now());
         self.hub.forget(self.session.id);
     }

@@ -13,9 +13,10 @@ use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
 use super::mailbox::Full;
+use super::meanwhile;
 use super::peer::PeerState;
 use super::process::{self, Process};
-use super::rates::RateMeter;
+use super::rates::{LineRate, RateMeter};
 use crate::commands::{Crowd, Facts, Host, Peer, Push, Rates, Service};
 use crate::lua::LogLevel;
 use crate::telemetry::Events;
@@ -53,6 +54,7 @@ pub(crate) struct Hub {
     clock_gap_us: AtomicI64,
     readiness: AtomicU8,
     meter: RateMeter,
+    script_lines: LineRate,
     events: Events,
     draining: AtomicBool,
     stop: Notify,
@@ -98,6 +100,7 @@ impl Hub {
             clock_gap_us: AtomicI64::default(),
             readiness: AtomicU8::new(Readiness::Starting as u8),
             meter: RateMeter::default(),
+            script_lines: LineRate::default(),
             events,
             draining: AtomicBool::default(),
             stop: Notify::new(),
@@ -202,9 +205,7 @@ impl Hub {
     /// From here on no request is read that is not begun already; wakes everyone who waits.
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
-        for peer in &self.peers {
-            peer.wake();
-        }
+        self.wake_all();
     }
 
     /// Ends what is left of the connections.
@@ -381,13 +382,25 @@ impl Host for Hub {
         true
     }
 
+    fn serve_meanwhile(&self) {
+        meanwhile::serve();
+    }
+
     fn wake(&self, id: u64) {
         if let Some(peer) = self.peers.get(&id) {
             peer.wake();
         }
     }
 
+    fn wake_all(&self) {
+        self.peers.iter().for_each(|peer| peer.wake());
+    }
+
     fn log_of_script(&self, level: LogLevel, text: &[u8]) {
+        let Some(left_out) = self.script_lines.admit(self.clock.now()) else { return };
+        if left_out > 0 {
+            warn!(lines = left_out, "scripts said more than is told in one second");
+        }
         let text = String::from_utf8_lossy(text);
         match level {
             LogLevel::Debug | LogLevel::Verbose => debug!(%text, "a script says"),

@@ -1,20 +1,20 @@
 //! Listening, accepting, and the threads that answer.
 //!
 //! Each worker is a thread with a runtime of its own and the connections it was given; nothing
-//! of a connection ever moves between threads. One control thread accepts, gives each
+//! of a connection that is busy ever moves between threads. One control thread accepts, gives each
 //! connection to the worker with the fewest, keeps house (expiry, idle connections, the clock)
 //! and hears signals, so it works on when every worker is busy.
 //!
 //! A script can hold up its worker for ever. There is one worker more, the stand-in, that is
 //! given connections only while all others are held up: what may be asked then, SCRIPT KILL
-//! first of all, is answered by it.
+//! first of all, is answered by it. It runs no script, so that it is not held up itself, and hands
+//! its connections on once nothing runs for long.
 
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -24,15 +24,19 @@ use tokio::task::LocalSet;
 use tracing::{debug, warn};
 
 use super::answer::Answerer;
-use super::connection::{self, Connection, Scratch};
+use super::connection::{self, Connection};
+use super::doors::{Accepted, Door, Doors, HANDOVER_MAX, Place, Pulse};
 use super::hub::Hub;
+use super::meanwhile::Neighbours;
 use super::peer::PeerState;
+use super::scratch::Scratch;
 use crate::commands::{Session, Worker};
 use crate::protocol::{Error as Refusal, Limits, Reply, Resp, Scanner};
-use crate::time::{Duration, Timestamp};
+use crate::time::Duration;
 
-/// Connections that may wait for a worker to take them; the acceptor waits when it is full.
-const HANDOVER_MAX: usize = 1_024;
+/// A worker's stack. Two hundred calls of a script through C may nest, each with a buffer of eight
+/// kilobytes, upon what a command takes; all of it is lent by the kernel only when touched.
+const STACK_BYTES: usize = 4 << 20;
 
 /// Probes and scrapes that the kernel holds while earlier ones are answered: both come seldom.
 const HTTP_BACKLOG: u32 = 128;
@@ -111,111 +115,89 @@ pub(crate) fn local_port(socket: &Socket) -> Option<u16> {
 
 /// The worker threads, and how to hand them connections.
 pub(super) struct Workers {
-    /// The last is the stand-in's.
-    doors: Vec<Door>,
+    doors: Doors,
+    stand_in: Door,
     threads: Vec<JoinHandle<()>>,
-}
-
-struct Door {
-    pulse: Arc<Pulse>,
-    sender: mpsc::Sender<Accepted>,
-}
-
-/// How a worker is doing, for who chooses among them.
-#[derive(Debug, Default)]
-pub(super) struct Pulse {
-    /// Connections the worker has, or is about to have.
-    load: AtomicUsize,
-    /// When it began to answer what a connection has sent; zero while it does not.
-    turn_began_us: AtomicU64,
-}
-
-impl Pulse {
-    pub(super) fn begin_turn(&self, now: Timestamp) {
-        self.turn_began_us.store(now.as_micros(), Ordering::Relaxed);
-    }
-
-    pub(super) fn end_turn(&self) {
-        self.turn_began_us.store(0, Ordering::Relaxed);
-    }
-
-    fn is_held_up(&self, now: Timestamp, after: Duration) -> bool {
-        let began_us = self.turn_began_us.load(Ordering::Relaxed);
-        began_us != 0 && now.since(Timestamp::from_micros(began_us)) >= after
-    }
-}
-
-struct Accepted {
-    stream: std::net::TcpStream,
-    peer: Arc<PeerState>,
-    session: Session,
 }
 
 impl Workers {
     pub(super) fn start(hub: &Arc<Hub>, manner: &Manner) -> Result<Self, Error> {
-        let (mut doors, mut threads) = (Vec::new(), Vec::new());
-        let names = (0..manner.workers.max(1)).map(|number| format!("worker-{number}"));
-        for name in names.chain(["stand-in".to_owned()]) {
-            let (sender, receiver) = mpsc::channel(HANDOVER_MAX);
-            let pulse = Arc::new(Pulse::default());
-            let (hub, limits, pong) = (Arc::clone(hub), manner.limits, manner.pong);
-            doors.push(Door { pulse: Arc::clone(&pulse), sender });
-            let work = move || {
-                let answerer = if pong {
-                    Answerer::Pong
-                } else {
-                    let worker = Worker::new(Arc::clone(hub.service()), hub.clock().clone());
-                    Answerer::Commands(Box::new(worker))
-                };
-                let scratch = Scratch::new(Scanner::new(limits), answerer, Arc::clone(&pulse));
-                work(receiver, hub, pulse, Rc::new(RefCell::new(scratch)));
-            };
-            let thread = std::thread::Builder::new().name(name).spawn(work);
-            threads.push(thread.map_err(Error::Thread)?);
+        let (mut doors, mut threads) = (Doors::default(), Vec::new());
+        for number in 0..manner.workers.max(1) {
+            let name = format!("worker-{number}");
+            let (door, thread) = start_worker(hub, manner, (name, Doors::default()))?;
+            doors.push(door);
+            threads.push(thread);
         }
-        Ok(Self { doors, threads })
+        let named = ("stand-in".to_owned(), doors.clone());
+        let (stand_in, thread) = start_worker(hub, manner, named)?;
+        threads.push(thread);
+        Ok(Self { doors, stand_in, threads })
     }
 
-    /// Lets the workers end once their connections have.
-    pub(super) fn join(self) {
-        drop(self.doors);
+    /// Lets the workers end once their connections have. Returns whether all have ended in time:
+    /// a thread cannot be made to.
+    pub(super) async fn join(self, patience: std::time::Duration) -> bool {
+        const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(1);
+        drop((self.doors, self.stand_in));
+        let ended = async {
+            while !self.threads.iter().all(JoinHandle::is_finished) {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(patience, ended).await.is_err() {
+            return false;
+        }
         for thread in self.threads {
             if thread.join().is_err() {
                 warn!("a worker thread panicked");
             }
         }
+        true
     }
 
-    async fn hand_over(&self, accepted: Accepted, held_up: impl Fn(&Pulse) -> bool) {
-        let (stand_in, workers) = self.doors.split_last().expect("there is a stand-in");
-        let door = workers
-            .iter()
-            .filter(|door| !held_up(&door.pulse))
-            .min_by_key(|door| door.pulse.load.load(Ordering::Relaxed))
-            .unwrap_or(stand_in);
-        door.pulse.load.fetch_add(1, Ordering::Relaxed);
-        if door.sender.send(accepted).await.is_err() {
-            warn!("a worker is gone, its connection is closed");
+    fn hand_over(&self, hub: &Hub, accepted: Box<Accepted>) {
+        let taken = self.doors.take(hub, accepted);
+        if let Err(accepted) = taken.or_else(|accepted| self.stand_in.take(accepted)) {
+            debug!("every worker has as many connections before it as may wait");
+            hub.count_rejected();
+            hub.forget(accepted.session.id);
         }
     }
 }
 
-/// A connection's place in its worker's load, given back also when the connection panics.
-struct Place(Arc<Pulse>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.load.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Starts a thread that answers. With doors it is the stand-in, which hands on by them.
+fn start_worker(
+    hub: &Arc<Hub>,
+    manner: &Manner,
+    (name, onward): (String, Doors),
+) -> Result<(Door, JoinHandle<()>), Error> {
+    let (door, pulse, receiver) = Door::new(HANDOVER_MAX);
+    let (hub, limits, pong) = (Arc::clone(hub), manner.limits, manner.pong);
+    let work = move || {
+        let scratch = if pong {
+            Scratch::new(Scanner::new(limits), Answerer::Pong, Arc::clone(&pulse), onward)
+        } else {
+            answering(&hub, limits, (Arc::clone(&pulse), onward))
+        };
+        // Answers while the worker is in a turn, and so says nothing of it.
+        let other = Arc::clone(&hub);
+        let neighbours = Neighbours::new(move || answering(&other, limits, Default::default()));
+        work(receiver, hub, pulse, (scratch, neighbours));
+    };
+    let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work);
+    Ok((door, thread.map_err(Error::Thread)?))
 }
 
 /// The life of one worker thread.
 fn work(
-    mut receiver: mpsc::Receiver<Accepted>,
+    mut receiver: mpsc::Receiver<Box<Accepted>>,
     hub: Arc<Hub>,
     pulse: Arc<Pulse>,
-    scratch: Rc<RefCell<Scratch>>,
+    (scratch, neighbours): (Scratch, Neighbours),
 ) {
+    let (scratch, neighbours) = (Rc::new(RefCell::new(scratch)), Rc::new(neighbours));
+    let seats = Rc::clone(&neighbours);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -226,16 +208,19 @@ fn work(
     };
     let tasks = LocalSet::new();
     tasks.spawn_local(async move {
-        while let Some(Accepted { stream, peer, session }) = receiver.recv().await {
+        while let Some(accepted) = receiver.recv().await {
+            let Accepted { stream, peer, session } = *accepted;
             let id = session.id;
-            let place = Place(Arc::clone(&pulse));
+            let place = Place::new(&pulse);
             match TcpStream::from_std(stream) {
                 Ok(stream) => {
                     let (scratch, hub) = (Rc::clone(&scratch), Arc::clone(&hub));
                     let connection = Connection::new(stream, scratch, hub, peer, session);
+                    let connection = Rc::new(RefCell::new(connection));
+                    let seat = seats.seat(id, &connection);
                     tokio::task::spawn_local(async move {
                         let _place = place;
-                        connection::serve(connection).await;
+                        connection::serve(connection, seat).await;
                     });
                 }
                 Err(error) => {
@@ -246,7 +231,16 @@ fn work(
         }
     });
     // Ends when the door is closed and the last connection has ended.
-    runtime.block_on(tasks);
+    neighbours.during(|| runtime.block_on(tasks));
+}
+
+/// What answers by the commands. With doors it is the stand-in's, which no script may hold up.
+fn answering(hub: &Hub, limits: Limits, (pulse, onward): (Arc<Pulse>, Doors)) -> Scratch {
+    let mut worker = Worker::new(Arc::clone(hub.service()), hub.clock().clone());
+    if !onward.is_empty() {
+        worker.refuse_scripts();
+    }
+    Scratch::new(Scanner::new(limits), Answerer::Commands(Box::new(worker)), pulse, onward)
 }
 
 /// Accepts until the server drains.
@@ -269,14 +263,7 @@ pub(super) async fn accept(
             continue;
         }
         match admit(&hub, stream, address, keepalive) {
-            Ok(accepted) => {
-                // Read once: without a script that runs for long nobody is held up.
-                let busy_after = hub.service().long_after();
-                let now = hub.clock().now();
-                let held_up =
-                    |pulse: &Pulse| busy_after.is_some_and(|after| pulse.is_held_up(now, after));
-                workers.hand_over(accepted, held_up).await;
-            }
+            Ok(accepted) => workers.hand_over(&hub, Box::new(accepted)),
             Err(error) => debug!(%error, "an accepted connection was gone already"),
         }
     }
@@ -326,4 +313,21 @@ fn admit(
     let peer = Arc::new(peer);
     hub.admit(id, Arc::clone(&peer));
     Ok(Accepted { stream, peer, session })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc as wires;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn thread_that_does_not_end_is_not_waited_for() {
+        let (let_go, held) = wires::channel::<()>();
+        let thread = std::thread::spawn(move || assert!(held.recv().is_err()));
+        let (stand_in, ..) = Door::new(1);
+        let workers = Workers { doors: Doors::default(), stand_in, threads: vec![thread] };
+        assert!(!workers.join(std::time::Duration::from_millis(5)).await);
+        drop(let_go);
+    }
 }

@@ -6,14 +6,17 @@
 
 mod answer;
 mod connection;
+mod doors;
 mod house;
 mod hub;
 mod listen;
 mod mailbox;
+mod meanwhile;
 mod options;
 mod peer;
 mod process;
 mod rates;
+mod scratch;
 #[cfg(test)]
 mod tests;
 
@@ -53,7 +56,12 @@ pub(crate) enum Ending {
     InOrder,
     /// Connections were ended at once, because somebody could not wait.
     Hurried,
+    /// A thread did not end, whatever was done: it ends with the process.
+    Abandoned,
 }
+
+/// How long threads are waited for that have nothing left to do.
+const JOIN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Serves until asked to stop, on the calling thread's runtime and the workers' own.
 pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
@@ -72,8 +80,11 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
     let ending = drain(&hub, plan.drain_timeout).await;
     hub.service().end_scripts();
     house.abort();
-    if let Some(workers) = Arc::into_inner(workers) {
-        workers.join();
+    if let Some(workers) = Arc::into_inner(workers)
+        && !workers.join(JOIN_PATIENCE).await
+    {
+        warn!("stopped, though a worker still runs a script that could not be ended");
+        return Ok(Ending::Abandoned);
     }
     info!("stopped");
     Ok(ending)

@@ -3,7 +3,7 @@
 //! Written by the connection once a turn; read by anyone at any time.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 pub(super) struct PeerState {
     pub(super) address: SocketAddr,
     local: SocketAddr,
-    fd: i32,
+    fd: AtomicI32,
     since: Timestamp,
     /// In microseconds since the epoch.
     active_us: AtomicU64,
@@ -41,7 +41,7 @@ impl PeerState {
         Self {
             address,
             local,
-            fd,
+            fd: fd.into(),
             since: now,
             active_us: now.as_micros().into(),
             last_command: usize::from(session.last_command).into(),
@@ -54,6 +54,11 @@ impl PeerState {
             waker: Mutex::default(),
             mailbox: Mailbox::default(),
         }
+    }
+
+    /// It goes on by another descriptor.
+    pub(super) fn set_fd(&self, fd: i32) {
+        self.fd.store(fd, Ordering::Relaxed);
     }
 
     pub(super) fn active(&self, now: Timestamp) {
@@ -124,7 +129,7 @@ impl PeerState {
     /// Silence is what it has asked for: it waits for what others do.
     pub(super) fn is_listener(&self) -> bool {
         let session = self.session.lock();
-        session.subscriptions() > 0 || session.wait().is_some()
+        session.listens() || session.wait().is_some()
     }
 
     pub(super) fn show(&self, now: Timestamp) -> Peer {
@@ -135,7 +140,7 @@ impl PeerState {
             session,
             address: self.address.to_string(),
             local_address: self.local.to_string(),
-            fd: self.fd,
+            fd: self.fd.load(Ordering::Relaxed),
             age_s: now.since(self.since).as_millis() / 1_000,
             idle_s: now.since(self.last_active()).as_millis() / 1_000,
             input_bytes,

@@ -5,7 +5,7 @@
 use parking_lot::Mutex;
 
 use crate::commands::Rates;
-use crate::time::Timestamp;
+use crate::time::{Duration, Timestamp};
 
 #[derive(Debug, Default)]
 pub(super) struct RateMeter(Mutex<Looks>);
@@ -56,6 +56,37 @@ impl RateMeter {
     }
 }
 
+/// Lines of scripts that are told in a second: a script can be called very often.
+const LINES_PER_SECOND_MAX: u32 = 100;
+
+/// Lets so many lines of scripts pass each second.
+#[derive(Debug, Default)]
+pub(super) struct LineRate(Mutex<Window>);
+
+#[derive(Debug, Default)]
+struct Window {
+    began: Timestamp,
+    told: u32,
+    left_out: u64,
+}
+
+impl LineRate {
+    /// Whether a line may be told now: with how many were left out before it.
+    pub(super) fn admit(&self, now: Timestamp) -> Option<u64> {
+        const SECOND: Duration = Duration::from_secs(1);
+        let mut window = self.0.lock();
+        if now.since(window.began) >= SECOND {
+            (window.began, window.told) = (now, 0);
+        }
+        if window.told >= LINES_PER_SECOND_MAX {
+            window.left_out += 1;
+            return None;
+        }
+        window.told += 1;
+        Some(std::mem::take(&mut window.left_out))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +113,16 @@ mod tests {
         assert_eq!(meter.used_peak_bytes(7), 10);
         assert_eq!(meter.used_peak_bytes(12), 12);
         assert_eq!(meter.used_peak_bytes(0), 12);
+    }
+
+    #[test]
+    fn scripts_are_told_of_so_often_in_a_second_and_no_more() {
+        let (rate, second) = (LineRate::default(), Timestamp::from_millis(1_000));
+        for _ in 0..LINES_PER_SECOND_MAX {
+            assert_eq!(rate.admit(second), Some(0));
+        }
+        assert_eq!((rate.admit(second), rate.admit(second)), (None, None));
+        let next = Timestamp::from_millis(2_000);
+        assert_eq!((rate.admit(next), rate.admit(next)), (Some(2), Some(0)));
     }
 }

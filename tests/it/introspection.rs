@@ -96,6 +96,16 @@ fn info_has_every_field_that_somebody_looks_for() {
     }
 }
 
+#[test]
+fn command_list_names_subcommands_too() {
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    let names = connection.ask(&[b"COMMAND", b"LIST"]);
+    for name in ["\"config\"", "\"config|get\""] {
+        assert_eq!(names.iter().filter(|listed| *listed == name).count(), 1, "{name}");
+    }
+}
+
 /// The fields of a CLIENT LIST line, in order.
 const LINE: &str = "id addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free \
     argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name lib-ver";
@@ -147,6 +157,7 @@ fn client_list_tells_what_each_connection_is_like() {
     assert_eq!(value(&asking, "cmd"), "client|list");
     assert_eq!(value(&asking, "flags"), "N");
     assert_eq!(value(&asking, "idle"), "0");
+    assert_eq!((value(&named, "qbuf"), value(&asking, "qbuf")), ("0".into(), "26".into()));
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn key_that_is_too_long_is_refused_in_any_place() {
 
 #[test]
 fn full_memory_refuses_what_may_grow_and_nothing_else() {
-    let tollgate = Tollgate::start(&["--set", "engine.memory_max=1kb"]);
+    let tollgate = Tollgate::start(&["--set", "engine.memory_max=4kb"]);
     let mut connection = tollgate.connect();
     let full = "-OOM command not allowed when used memory > 'maxmemory'.";
     for number in 0.. {

@@ -69,3 +69,20 @@ fn text_log_greets_with_both_ports_and_without_colours() {
     assert!(text.contains("/metrics"), "{text}");
     assert!(!text.contains('\x1b'), "{text}");
 }
+
+#[test]
+fn script_that_runs_again_is_logged_once_and_never_beyond_a_bound() {
+    let lines = log_while(&["--set", "log.format=json"], |first| {
+        let first: serde_json::Value = serde_json::from_str(first).expect(first);
+        let mut connection =
+            Connection::open(first["port"].as_u64().and_then(|p| p.try_into().ok()).expect("one"));
+        let straying = b"redis.log(redis.LOG_WARNING, 'straying') redis.call('SET', 'k', 1)";
+        connection.ask(&[b"EVAL", straying, b"0"]);
+        let many = b"for i = 1, 1000 do redis.log(redis.LOG_WARNING, 'many') end";
+        connection.ask(&[b"EVAL", many, b"0"]);
+    });
+    let told = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(told("straying"), 1, "{lines:?}");
+    assert_eq!(told("many"), 64, "{lines:?}");
+    assert_eq!(told("and 936 lines more"), 1, "{lines:?}");
+}

@@ -17,6 +17,7 @@ mod limits;
 mod log;
 mod lua_compat;
 mod lua_libraries;
+mod monitoring;
 mod program;
 mod pushes;
 mod readme;

@@ -105,6 +105,18 @@ fn second_signal_ends_what_is_left_at_once() {
 }
 
 #[test]
+fn scripts_that_wait_behind_an_endless_one_do_not_keep_it_from_ending() {
+    let program = Program::start(&["--set", "server.workers=2"]);
+    let (mut held, mut other) = (program.connect(), program.connect());
+    let code = b"#!lua name=lib\nredis.register_function('spin', function() while true do end end)";
+    assert_eq!(held.ask(&[b"FUNCTION", b"LOAD", code]), ["\"lib\""]);
+    held.send(&encode(&[b"FCALL", b"spin", b"0"]).repeat(3));
+    let runs = |_| other.line("FUNCTION STATS").contains("\"spin\"");
+    assert!((0..10_000).any(runs));
+    assert_eq!(program.end_by_insisting("TERM").code(), Some(1));
+}
+
+#[test]
 fn check_answers_in_words_and_by_its_exit_code() {
     let program = Program::start(&[]);
     let port = program.port.to_string();

@@ -125,6 +125,32 @@ fn endless_script_on_every_worker_is_killed_from_a_new_connection() {
 }
 
 #[test]
+fn stand_in_hands_its_connections_on_and_is_never_held_up_itself() {
+    const ENDLESS: [&[u8]; 3] = [b"EVAL", b"while true do end", b"0"];
+    let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
+    let mut held = tollgate.connect();
+    hold_up(&tollgate, std::slice::from_mut(&mut held), &ENDLESS);
+    let mut other = tollgate.connect();
+    assert_eq!(other.line("SELECT 0").split(' ').next(), Some("-BUSY"));
+    assert_eq!(other.line("WATCH k"), "+OK");
+    assert_eq!(other.line("SCRIPT KILL"), "+OK");
+    assert!(held.reply().concat().contains("Script killed"));
+    assert_eq!(held.line("SET k changed"), "+OK");
+    assert_eq!(other.ask(&[b"EVAL", b"return 7", b"0"]), [":7"], "by a worker");
+    assert_eq!((other.line("MULTI"), other.line("PING")), ("+OK".into(), "+QUEUED".into()));
+    assert_eq!(other.line("EXEC"), "*-1", "what it watches went with it");
+    hold_up(&tollgate, std::slice::from_mut(&mut other), &ENDLESS);
+    held.send(&encode(&ENDLESS));
+    assert_eq!(tollgate.connect().line("SCRIPT KILL"), "+OK", "a door is open");
+    assert!(other.reply().concat().contains("Script killed"));
+    await_scripts(&tollgate, "short", 1.0);
+    tollgate.advance("6s");
+    await_scripts(&tollgate, "long", 1.0);
+    assert_eq!(tollgate.connect().line("SCRIPT KILL"), "+OK");
+    assert!(held.reply().concat().contains("Script killed"));
+}
+
+#[test]
 fn script_that_has_written_is_not_killed_but_ends_with_the_server() {
     let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
     let mut held = [tollgate.connect()];
@@ -192,4 +218,55 @@ fn known_script_runs_by_its_twin_unless_that_is_turned_off() {
     });
     assert_eq!(replies[0], replies[1]);
     assert!(replies[0][0].starts_with("*5 :0 :3 :2"), "{:?}", replies[0]);
+}
+
+/// One worker, and connections that it answers already.
+fn neighbours<const OTHERS: usize>() -> (Tollgate, Connection, [Connection; OTHERS]) {
+    let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
+    let others = std::array::from_fn(|_| {
+        let mut other = tollgate.connect();
+        assert_eq!(other.line("PING"), "+PONG");
+        other
+    });
+    let held = tollgate.connect();
+    (tollgate, held, others)
+}
+
+#[test]
+fn neighbours_of_an_endless_script_are_told_so_and_may_end_it() {
+    let (tollgate, mut held, [mut other, mut multi, mut quits]) = neighbours();
+    let busy = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
+                NOSAVE.";
+    hold_up(&tollgate, std::slice::from_mut(&mut held), &[b"EVAL", b"while true do end", b"0"]);
+    assert_eq!(other.line("PING"), busy);
+    other.send(&encode(&[b"GET", b"k"]).repeat(1_000));
+    for _ in 0..1_000 {
+        assert_eq!(other.reply(), [busy]);
+    }
+    assert_eq!(multi.line("MULTI"), "+OK");
+    assert_eq!(multi.line("SET k 1"), busy);
+    assert!(multi.line("EXEC").starts_with("-EXECABORT "));
+    assert_eq!(quits.line("QUIT"), "+OK");
+    assert_eq!(quits.reply(), ["(closed)"]);
+    other.send(b"*2\r\n$6\r\nSCRIPT\r\n$4\r\nKI");
+    assert_eq!(multi.line("GET k"), busy);
+    other.send(b"LL\r\n");
+    assert_eq!(other.reply(), ["+OK"]);
+    let reply = held.reply().concat();
+    assert!(reply.starts_with("-ERR Script killed by user with SCRIPT KILL..."), "{reply}");
+    for mut connection in [held, other, multi] {
+        assert_eq!(connection.line("PING"), "+PONG");
+    }
+}
+
+#[test]
+fn neighbours_of_a_script_that_has_written_may_only_end_the_server() {
+    let (tollgate, mut held, [mut other]) = neighbours();
+    let script = b"redis.call('SET', KEYS[1], 1) while true do end";
+    let request: [&[u8]; 4] = [b"EVAL", script, b"1", b"held"];
+    hold_up(&tollgate, std::slice::from_mut(&mut held), &request);
+    assert!(other.line("WATCH held").starts_with("-BUSY"), "its shard is held");
+    assert!(other.line("SCRIPT KILL").starts_with("-UNKILLABLE "));
+    assert_eq!(other.line("SHUTDOWN NOSAVE"), "(closed)");
+    tollgate.stop();
 }

@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 pub(crate) use chunk::End;
 
 use super::coded::{DecodeError, Pieces, put_bytes, put_len};
-use crate::size::malloc_bytes;
+use super::inverses::Inverses;
+use crate::size::{allocated_bytes, malloc_bytes};
 use chunk::Chunk;
 
 type Element = Box<[u8]>;
@@ -42,13 +43,13 @@ pub(crate) struct List {
     chunks: VecDeque<Chunk>,
     len: usize,
     buffer_bytes: usize,
-    undo: Option<Vec<Inverse>>,
+    undo: Inverses<Inverse>,
 }
 
 impl List {
     /// Nothing yet. A list is kept in the order it has: there is nothing that a seed could hide.
     pub(crate) fn new(_seed: u64) -> Self {
-        Self { chunks: VecDeque::new(), len: 0, buffer_bytes: 0, undo: None }
+        Self { chunks: VecDeque::new(), len: 0, buffer_bytes: 0, undo: Inverses::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -56,7 +57,7 @@ impl List {
     }
 
     pub(crate) fn push(&mut self, end: End, element: &[u8]) {
-        self.note(|| Inverse::Pop(end));
+        self.undo.note(|| (Inverse::Pop(end), 0));
         self.len += 1;
         self.put_outermost(end, element);
     }
@@ -66,9 +67,7 @@ impl List {
         let at = if end == End::Left { 0 } else { self.chunks.len().checked_sub(1)? };
         let chunk = self.chunks.get_mut(at)?;
         let element = chunk.outermost(end)?;
-        if let Some(undo) = &mut self.undo {
-            undo.push(Inverse::Push(end, element.into()));
-        }
+        self.undo.note(|| (Inverse::Push(end, element.into()), allocated_bytes(element.len())));
         let (result, bytes) = (take(element), element.len());
         chunk.shorten(end, bytes);
         self.len -= 1;
@@ -106,10 +105,10 @@ impl List {
     /// Puts an element in the place of another. False where there is no such place.
     pub(crate) fn set(&mut self, place: usize, element: &[u8]) -> bool {
         let Some((at, within)) = self.find(place) else { return false };
-        if let Some(undo) = &mut self.undo {
+        self.undo.note(|| {
             let old = self.chunks[at].get(within).unwrap_or_default();
-            undo.push(Inverse::Set(place, old.into()));
-        }
+            (Inverse::Set(place, old.into()), allocated_bytes(old.len()))
+        });
         if !self.chunks[at].overwrite(within, element) {
             self.cut(place);
             self.put(place, element);
@@ -120,7 +119,7 @@ impl List {
     /// Puts an element before the one at a place, or at the end where that is the place.
     pub(crate) fn insert(&mut self, place: usize, element: &[u8]) {
         debug_assert!(place <= self.len, "a place of the list, or the one behind it");
-        self.note(|| Inverse::Remove(place));
+        self.undo.note(|| (Inverse::Remove(place), 0));
         self.put(place, element);
     }
 
@@ -137,7 +136,7 @@ impl List {
         while count > 0 {
             let at = if end == End::Left { 0 } else { self.chunks.len().saturating_sub(1) };
             let whole = self.chunks.get(at).map_or(0, Chunk::len);
-            if self.undo.is_none() && whole <= count {
+            if !self.undo.are_noted() && whole <= count {
                 self.len -= whole;
                 count -= whole;
                 self.remove_chunk(at);
@@ -182,12 +181,17 @@ impl List {
     /// Notes that of the elements of a chunk that equal this one, those of these numbers go: the
     /// last first, so that no place moves before it is used.
     fn note_equal(&mut self, at: usize, element: &[u8], gone: std::ops::Range<usize>) {
-        let Some(undo) = &mut self.undo else { return };
+        if !self.undo.are_noted() {
+            return;
+        }
         let before: usize = self.chunks.range(..at).map(Chunk::len).sum();
         let places = self.chunks[at].elements().enumerate().filter(|(_, held)| *held == element);
         let places: Vec<usize> =
             places.skip(gone.start).take(gone.len()).map(|(place, _)| before + place).collect();
-        undo.extend(places.into_iter().rev().map(|place| Inverse::Insert(place, element.into())));
+        for place in places.into_iter().rev() {
+            let bytes = allocated_bytes(element.len());
+            self.undo.note(|| (Inverse::Insert(place, element.into()), bytes));
+        }
     }
 
     /// Drops empty chunks, and joins small ones.
@@ -320,12 +324,6 @@ impl List {
         None
     }
 
-    fn note(&mut self, inverse: impl FnOnce() -> Inverse) {
-        if let Some(undo) = &mut self.undo {
-            undo.push(inverse());
-        }
-    }
-
     /// What OBJECT ENCODING answers: Redis 7.0 has one way to keep lists.
     #[expect(clippy::unused_self, reason = "as with other collections, it is asked of one")]
     pub(crate) fn encoding(&self) -> &'static str {
@@ -340,17 +338,20 @@ impl List {
 
     /// From here on every change can be taken back. False where that is so already.
     pub(crate) fn begin_undo(&mut self) -> bool {
-        let begins = self.undo.is_none();
-        self.undo.get_or_insert_default();
-        begins
+        self.undo.begin()
+    }
+
+    /// What is kept to take changes back.
+    pub(crate) fn undo_bytes(&self) -> usize {
+        self.undo.bytes()
     }
 
     pub(crate) fn forget_undo(&mut self) {
-        self.undo = None;
+        self.undo.forget();
     }
 
     pub(crate) fn roll_back(&mut self) {
-        for inverse in self.undo.take().unwrap_or_default().into_iter().rev() {
+        for inverse in self.undo.take() {
             match inverse {
                 Inverse::Pop(end) => drop(self.pop(end, |_| {})),
                 Inverse::Push(end, element) => self.push(end, &element),

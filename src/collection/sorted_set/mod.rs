@@ -19,7 +19,8 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use super::coded::{DecodeError, Pieces, put_bytes, put_len};
-use crate::size::malloc_bytes;
+use super::inverses::Inverses;
+use crate::size::{allocated_bytes, malloc_bytes};
 use flat::Flat;
 use indexed::Indexed;
 
@@ -33,12 +34,12 @@ pub(crate) enum Direction {
 #[derive(Clone, Debug)]
 pub(crate) struct SortedSet {
     form: Form,
-    undo: Option<Inverses>,
+    undo: Inverses<Inverse>,
     seed: u64,
 }
 
-/// Inverses of the latest changes: a member, and its score.
-type Inverses = Vec<(Box<[u8]>, Option<f64>)>;
+/// The inverse of a change: a member, and its score.
+type Inverse = (Box<[u8]>, Option<f64>);
 
 #[derive(Clone, Debug)]
 enum Form {
@@ -49,7 +50,7 @@ enum Form {
 impl SortedSet {
     /// Nothing yet. The seed makes it unpredictable from outside how it is kept.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { form: Form::Flat(Flat::default()), undo: None, seed }
+        Self { form: Form::Flat(Flat::default()), undo: Inverses::default(), seed }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -230,7 +231,7 @@ impl SortedSet {
 
     /// Not while changes may be taken back: members come back into the slots that they had.
     fn shrink(&mut self) {
-        if let (Form::Indexed(indexed), None) = (&mut self.form, &self.undo) {
+        if let (Form::Indexed(indexed), false) = (&mut self.form, self.undo.are_noted()) {
             indexed.shrink();
         }
     }
@@ -261,18 +262,21 @@ impl SortedSet {
 
     /// From here on every change can be taken back. False where that is so already.
     pub(crate) fn begin_undo(&mut self) -> bool {
-        let begins = self.undo.is_none();
-        self.undo.get_or_insert_default();
-        begins
+        self.undo.begin()
+    }
+
+    /// What is kept to take changes back.
+    pub(crate) fn undo_bytes(&self) -> usize {
+        self.undo.bytes()
     }
 
     pub(crate) fn forget_undo(&mut self) {
-        self.undo = None;
+        self.undo.forget();
         self.shrink();
     }
 
     pub(crate) fn roll_back(&mut self) {
-        for (member, old) in self.undo.take().unwrap_or_default().into_iter().rev() {
+        for (member, old) in self.undo.take() {
             match old {
                 Some(score) => self.set(&member, score),
                 None => self.remove(&member),
@@ -301,10 +305,8 @@ impl SortedSet {
     }
 }
 
-fn note(undo: &mut Option<Inverses>, member: &[u8], old: Option<f64>) {
-    if let Some(undo) = undo {
-        undo.push((member.into(), old));
-    }
+fn note(undo: &mut Inverses<Inverse>, member: &[u8], old: Option<f64>) {
+    undo.note(|| ((member.into(), old), allocated_bytes(member.len())));
 }
 
 /// The order of members; the two zeros are equal.

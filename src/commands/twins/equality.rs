@@ -108,6 +108,7 @@ impl Side {
         let setup = Setup {
             redis_version: "7.2.4",
             memory_max: 64 << 20,
+            worker: 0,
             bare_codes: true,
             kill: Arc::new(AtomicBool::default()),
         };
@@ -136,7 +137,7 @@ impl Side {
                 let number = find(self.script.sha()).expect("the script has a twin");
                 return twin(number).run(view, &hashed, args, &mut reply);
             }
-            let words = Invocation { keys, args, seed: 0 };
+            let words = Invocation { keys, args };
             let mut caller = Caller { worker: &self.worker, view };
             let script = (&self.scripts, &*self.script);
             match self.interpreter.run(script, words, &mut caller, &mut reply) {

@@ -123,7 +123,7 @@ impl Pair {
     fn shift(&self, scene: &mut Scene<'_, '_>) -> Result<(), Declined> {
         let [previous, current] = scene.two_keys()?;
         if self.shifts
-            && let Some((value, expires)) = scene.view.remove(current)
+            && let Some((value, expires)) = scene.view.take(current)
         {
             scene.view.insert(previous, value, expires);
             scene.set(current, 0, self.current.left_ms);

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Bench;
+use crate::protocol::Resp;
 
 #[test]
 fn an_abandoned_run_ends_whatever_the_script_catches() {
@@ -72,6 +73,90 @@ fn tables_that_hold_themselves_end_in_an_error() {
     let held =
         "local s = string.rep('x', 1e7) local t = {} for i = 1, 100 do t[i] = s end return t";
     assert!(bench.eval(held).starts_with("-ERR the script's reply is too large"));
+}
+
+#[test]
+fn what_a_script_returns_is_bounded_whatever_kind_of_table_it_is() {
+    let mut bench = Bench::new();
+    let lines = "local s = string.rep('x', 1e7) local t = {} \
+        for i = 1, 100 do t[i] = {ok = s} end return t";
+    assert!(bench.eval(lines).starts_with("-ERR the script's reply is too large"));
+}
+
+#[test]
+fn a_kill_ends_the_writing_of_a_reply() {
+    let mut bench = Bench::new();
+    for text in [
+        "local t = {} for i = 1, 40 do t = {t, t} end return t",
+        "local t = {} for i = 1, 40 do t = {map = {a = t, b = t}} end return t",
+        "local t = {} for i = 1, 5000 do t[i] = t end return t",
+    ] {
+        bench.kill.store(true, Relaxed);
+        let found = bench.eval(text);
+        assert!(found.starts_with("-ERR Script killed by user with SCRIPT KILL..."), "{text}");
+        bench.kill.store(false, Relaxed);
+        assert_eq!(bench.eval("return 1"), ":1\r\n");
+    }
+}
+
+#[test]
+fn large_maps_and_sets_are_returned_whole() {
+    let mut bench = Bench::new();
+    let count = 20_000;
+    for (kind, sign, elements) in [("map", '%', 2 * count), ("set", '~', count)] {
+        let fill = format!("for i = 1, {count} do t['k' .. i] = 'v' end");
+        let found = bench.bytes(&format!("local t = {{}} {fill} return {{{kind} = t}}"), Resp::V3);
+        assert!(found.starts_with(&format!("{sign}{count}\r\n")), "{kind}");
+        assert_eq!(found.matches('$').count(), elements, "{kind}");
+    }
+    let nested = "local t = 1 for i = 1, 1990 do t = {map = {[t] = t}} end return t";
+    let found = bench.bytes(&nested.replace("= t}}", "= i}}"), Resp::V3);
+    assert_eq!(found.matches("%1").count(), 1_990);
+}
+
+#[test]
+fn what_libraries_and_commands_are_given_is_bounded_as_lua_is() {
+    let mut bench = Bench::new();
+    let words = "local s = string.rep('x', 1e7) local t = {} for i = 1, 10 do t[i] = s end ";
+    for (left, expected) in [
+        ("return #cjson.encode(t)", "not enough memory"),
+        ("return #cmsgpack.pack(t)", "not enough memory"),
+        ("return #struct.pack(string.rep('s', 10), unpack(t))", "not enough memory"),
+        ("return redis.call('echo', unpack(t))", "Too many bytes in the arguments of a command"),
+        ("return cjson.encode({[2 ^ 31 - 1] = 1, [2] = 1, [3] = 1})", "excessively sparse array"),
+    ] {
+        let found = bench.eval(&format!("{words} {left}"));
+        assert!(found.starts_with("-ERR ") && found.contains(expected), "{left}: {found}");
+        assert_eq!(bench.eval("return cjson.encode({1, {}})"), "$6\r\n[1,{}]\r\n");
+    }
+}
+
+#[test]
+fn a_kill_ends_what_a_library_writes() {
+    let mut bench = Bench::new();
+    for text in [
+        "local t = {1} for i = 1, 40 do t = {t, t} end return cjson.encode(t)",
+        "local t = {} for i = 1, 5000 do t[i] = t end return cmsgpack.pack(t)",
+        "cjson.encode_sparse_array(false, 0) return cjson.encode({[2 ^ 31 - 1] = 1})",
+    ] {
+        bench.kill.store(true, Relaxed);
+        let found = bench.eval(text);
+        assert!(found.starts_with("-ERR Script killed by user"), "{text}: {found}");
+        bench.kill.store(false, Relaxed);
+    }
+}
+
+#[test]
+fn compiled_scripts_do_not_take_the_room_of_those_that_come() {
+    let mut bench = Bench::new();
+    let filler = "local a = {1,2,3,4,5,6,7,8} ".repeat(150);
+    let function = |place: u32| format!("t[{place}] = function() {filler} end ");
+    let functions = (0..40).map(function).collect::<Vec<_>>().concat();
+    for number in 0..40 {
+        let found = bench.eval(&format!("local t = {{}} {functions} return {number}"));
+        assert_eq!(found, format!(":{number}\r\n"));
+        assert!(bench.interpreter.used_bytes() < 40 << 20, "{number}");
+    }
 }
 
 #[test]

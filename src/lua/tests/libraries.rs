@@ -175,7 +175,7 @@ fn a_dump_restores_what_was_there_on_another_server() {
         left.map_err(|error| error.to_string())
     };
     assert_eq!(restore(RestorePolicy::Append), Ok(()));
-    assert_eq!(restore(RestorePolicy::Append), Err("ERR Library 'a' already exists".to_owned()));
+    assert_eq!(restore(RestorePolicy::Append), Err("ERR Library a already exists".to_owned()));
     assert_eq!(restore(RestorePolicy::Replace), Ok(()));
     assert_eq!(restore(RestorePolicy::Flush), Ok(()));
     assert_eq!(to.fcall("af", [&[], &[]]), "$1\r\na\r\n");

@@ -3,6 +3,7 @@
 //! Expected bytes are those that a Redis 7.0.15 gave to the same script, but where it is said that
 //! they follow 7.2 or are ours.
 
+mod attacks;
 mod ends;
 mod libraries;
 mod values;
@@ -93,6 +94,7 @@ impl Bench {
         let setup = Setup {
             redis_version: "7.2.4",
             memory_max: 64 << 20,
+            worker: 0,
             bare_codes: true,
             kill: Arc::clone(&kill),
         };
@@ -104,7 +106,7 @@ impl Bench {
     fn outcome(&mut self, text: &str, words: [&[&str]; 2], resp: Resp) -> Result<String, Failure> {
         let script = self.interpreter.load(&self.scripts, text.as_bytes(), Origin::Eval)?;
         let [keys, args] = words.map(OwnedArgs::of);
-        let invocation = Invocation { keys: keys.as_args(), args: args.as_args(), seed: 0 };
+        let invocation = Invocation { keys: keys.as_args(), args: args.as_args() };
         let mut out = b"before".to_vec();
         let mut reply = Reply::new(&mut out, resp);
         let ran = (&self.scripts, &*script);
@@ -123,7 +125,7 @@ impl Bench {
     fn fcall(&mut self, name: &str, words: [&[&str]; 2]) -> String {
         let Some(found) = self.libraries.find(name.as_bytes()) else { return "absent".into() };
         let [keys, args] = words.map(OwnedArgs::of);
-        let invocation = Invocation { keys: keys.as_args(), args: args.as_args(), seed: 0 };
+        let invocation = Invocation { keys: keys.as_args(), args: args.as_args() };
         let mut out = Vec::new();
         let mut reply = Reply::new(&mut out, Resp::V2);
         let ran = (&self.libraries, &found);

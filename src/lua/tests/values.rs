@@ -47,7 +47,7 @@ fn bytes_that_are_no_text_pass_through() {
     let text = b"return {#ARGV[1], redis.call('echo', ARGV[1]) == ARGV[1], ARGV[1]}";
     let script = bench.interpreter.load(&bench.scripts, text, Origin::Load).unwrap();
     let (keys, args) = (OwnedArgs::default(), OwnedArgs::of([b"\xff\0\xfe"]));
-    let invocation = Invocation { keys: keys.as_args(), args: args.as_args(), seed: 0 };
+    let invocation = Invocation { keys: keys.as_args(), args: args.as_args() };
     let mut out = Vec::new();
     let mut reply = Reply::new(&mut out, Resp::V2);
     let ran = (&bench.scripts, &*script);
@@ -100,13 +100,32 @@ fn replies_of_every_kind_become_lua_values() {
 #[test]
 fn nothing_of_one_run_is_seen_by_the_next() {
     let mut bench = Bench::new();
-    bench.eval("table.insert(redis, 'x') table.insert(_G, 'x') redis.setresp(3)");
+    for (text, found) in [
+        ("table.insert(redis, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(_G, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(string, 1e6, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(string, -5, 'x')", "Attempt to modify a readonly table script: SHA"),
+        ("table.insert(string)", "user_script:1: wrong number of arguments to 'insert'"),
+        ("table.insert({}, 'x', 2)", "user_script:1: bad argument #2 to 'insert' (number expected"),
+    ] {
+        let reply = bench.eval(text);
+        assert!(reply.starts_with(&format!("-ERR {found}")), "{text}: {reply}");
+    }
+    assert_eq!(bench.eval("return {#string, string[1e6] or 0, string[-5] or 0}").len(), 16);
+    bench.eval("redis.setresp(3)");
     assert_eq!(bench.eval("return {#redis, #_G}"), "*2\r\n:0\r\n:0\r\n");
     assert_eq!(bench.eval("return true"), ":1\r\n");
-    let drawn = bench.eval("return math.random(1000000)");
-    assert_eq!(drawn, ":170829\r\n");
-    assert_eq!(bench.eval("return math.random(1000000)"), drawn);
+}
+
+#[test]
+fn random_numbers_go_on_from_run_to_run_and_a_repeated_run_draws_them_again() {
+    let mut bench = Bench::new();
+    let draw = "return math.random(1000000)";
+    assert_eq!(bench.eval(draw), ":396465\r\n");
+    assert_eq!(bench.eval("math.random() redis.call('WIDE')"), "abandoned");
+    assert_eq!(bench.eval(draw), ":840486\r\n");
     assert_eq!(bench.eval("math.randomseed(7) return math.random(1000000)"), ":266445\r\n");
+    assert_eq!(bench.eval(draw), ":682036\r\n");
 }
 
 #[test]

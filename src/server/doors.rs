@@ -1,0 +1,152 @@
+//! The doors to the workers: who is given a connection, and how it gets there.
+//!
+//! A connection goes to the worker with the fewest, held up ones left out. Nobody waits at a
+//! door: at most [`HANDOVER_MAX`] connections wait behind one, and where that is full the next
+//! best door is taken. The stand-in has doors, too: it hands its connections on once they are at
+//! rest and nobody is held up any longer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+
+use super::hub::Hub;
+use super::peer::PeerState;
+use crate::commands::Session;
+use crate::time::{Duration, Timestamp};
+
+/// Connections that may wait for a worker to take them.
+pub(super) const HANDOVER_MAX: usize = 1_024;
+
+/// How a worker is doing, for who chooses among them.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Connections the worker has, or is about to have.
+    load: AtomicUsize,
+    /// When it began to answer what a connection has sent; zero while it does not.
+    turn_began_us: AtomicU64,
+}
+
+impl Pulse {
+    pub(super) fn begin_turn(&self, now: Timestamp) {
+        self.turn_began_us.store(now.as_micros(), Ordering::Relaxed);
+    }
+
+    pub(super) fn end_turn(&self) {
+        self.turn_began_us.store(0, Ordering::Relaxed);
+    }
+
+    fn is_held_up(&self, now: Timestamp, after: Duration) -> bool {
+        let began_us = self.turn_began_us.load(Ordering::Relaxed);
+        began_us != 0 && now.since(Timestamp::from_micros(began_us)) >= after
+    }
+}
+
+/// A connection's place in its worker's load, given back also when the connection panics.
+pub(super) struct Place(Arc<Pulse>);
+
+impl Place {
+    /// The load was raised when the connection was handed over.
+    pub(super) fn new(pulse: &Arc<Pulse>) -> Self {
+        Self(Arc::clone(pulse))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.load.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection on its way to a worker.
+pub(super) struct Accepted {
+    pub(super) stream: std::net::TcpStream,
+    pub(super) peer: Arc<PeerState>,
+    pub(super) session: Session,
+}
+
+#[derive(Clone)]
+pub(super) struct Door {
+    pulse: Arc<Pulse>,
+    sender: mpsc::Sender<Box<Accepted>>,
+}
+
+impl Door {
+    /// A door behind which as many may wait, and its other side.
+    pub(super) fn new(capacity: usize) -> (Self, Arc<Pulse>, mpsc::Receiver<Box<Accepted>>) {
+        let (sender, receiver) = mpsc::channel(capacity);
+        let pulse = Arc::new(Pulse::default());
+        (Self { pulse: Arc::clone(&pulse), sender }, pulse, receiver)
+    }
+
+    /// Gives the connection back where the door is full, or its worker gone.
+    pub(super) fn take(&self, accepted: Box<Accepted>) -> Result<(), Box<Accepted>> {
+        self.pulse.load.fetch_add(1, Ordering::Relaxed);
+        self.sender.try_send(accepted).map_err(|error| {
+            self.pulse.load.fetch_sub(1, Ordering::Relaxed);
+            error.into_inner()
+        })
+    }
+}
+
+/// The doors of the workers, the stand-in's not among them.
+#[derive(Clone, Default)]
+pub(super) struct Doors(Vec<Door>);
+
+impl Doors {
+    pub(super) fn push(&mut self, door: Door) {
+        self.0.push(door);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Gives the connection back where every worker is held up, or its door full.
+    pub(super) fn take(&self, hub: &Hub, accepted: Box<Accepted>) -> Result<(), Box<Accepted>> {
+        // Read once: without a script that runs for long nobody is held up.
+        let busy_after = hub.service().long_after();
+        let now = hub.clock().now();
+        let is_held_up =
+            |door: &&Door| busy_after.is_some_and(|after| door.pulse.is_held_up(now, after));
+        let mut doors: Vec<&Door> = self.0.iter().filter(|door| !is_held_up(door)).collect();
+        doors.sort_by_key(|door| door.pulse.load.load(Ordering::Relaxed));
+        doors
+            .into_iter()
+            .try_fold(accepted, |accepted, door| match door.take(accepted) {
+                Ok(()) => Err(()),
+                Err(back) => Ok(back),
+            })
+            .map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::hub_for_test;
+
+    fn accepted(id: u64) -> Box<Accepted> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let stream = std::net::TcpStream::connect(address).expect("it listens");
+        let session = Session::new(id, true);
+        let peer = PeerState::new((address, address), 0, session.clone(), Timestamp::EPOCH);
+        Box::new(Accepted { stream, peer: Arc::new(peer), session })
+    }
+
+    #[test]
+    fn full_door_is_passed_by_and_nobody_waits_at_the_last() {
+        let hub = hub_for_test("", true);
+        let (first, _pulse, _stuck) = Door::new(1);
+        let (second, _pulse, mut other) = Door::new(1);
+        let doors = Doors(vec![first, second]);
+        for id in 1..=2 {
+            assert!(doors.take(&hub, accepted(id)).is_ok());
+        }
+        let back = doors.take(&hub, accepted(3)).expect_err("both are full");
+        assert_eq!(back.session.id, 3);
+        assert!(other.try_recv().is_ok());
+        assert!(doors.take(&hub, back).is_ok(), "though the first door is as full as before");
+    }
+}
