@@ -61,9 +61,11 @@ impl<'a> Native<'a> {
         let Program::Script(script) = job.program else { return None };
         let service = &worker.service;
         let twin = script.twin(twins::find)?;
-        // Who tracks what is read gets the script itself: its commands tell which keys those are.
+        // Who tracks what is read, or monitors, gets the script itself: its commands tell which
+        // keys are read, and are shown.
         let fits = service.runtime().scripts.native_twins
             && !session.tracks()
+            && !service.monitors().any()
             && job.rights(worker.lacks_room(Flags::DENYOOM)) == Ok(Rights::EVERYTHING);
         fits.then(|| service.scripts().note_run(script)).map(|()| twin)
     }

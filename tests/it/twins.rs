@@ -40,8 +40,7 @@ fn scripts_of_libraries_are_known_by_their_twins() {
 
 #[test]
 fn pipeline_of_one_script_is_answered_in_order_whoever_answers() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/lua-compat/fixed-window/script.lua");
-    let script = std::fs::read(path).expect("it is there");
+    let script = fixed_window();
     let sha = sha1_smol::Sha1::from(&script).hexdigest();
     let asked = |key: &str, words: &str| format!("EVALSHA {sha} 1 {key} {words}");
     let requests = [
@@ -73,4 +72,20 @@ fn pipeline_of_one_script_is_answered_in_order_whoever_answers() {
     assert_eq!(replies[1].1, "\"# Twins\\r\\n\"");
     let counted = "twin_lua-compat/fixed-window:calls=5,declined=5\\r";
     assert!(replies[0].1.contains(counted), "{}", replies[0].1);
+}
+
+#[test]
+fn who_monitors_is_shown_the_commands_of_a_known_script() {
+    let tollgate = Tollgate::start(&[]);
+    let (mut watcher, mut connection) = (tollgate.connect(), tollgate.connect());
+    watcher.line("MONITOR");
+    connection.ask(&[b"EVAL", &fixed_window(), b"1", b"k", b"3", b"1000"]);
+    assert!(watcher.reply().concat().contains("\"EVAL\""));
+    let shown = watcher.reply().concat();
+    assert!(shown.contains("lua] ") && shown.contains("GET"), "{shown}");
+}
+
+fn fixed_window() -> Vec<u8> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/lua-compat/fixed-window/script.lua");
+    std::fs::read(path).expect("it is there")
 }
