@@ -61,14 +61,17 @@ impl<'a> Native<'a> {
         let Program::Script(script) = job.program else { return None };
         let service = &worker.service;
         let twin = script.twin(twins::find)?;
-        // Who tracks what is read gets the script itself: its commands tell which keys those are.
+        // Who tracks what is read, or monitors, gets the script itself: its commands tell which
+        // keys are read, and are shown.
         let fits = service.runtime().scripts.native_twins
             && !session.tracks()
+            && !service.monitors().any()
             && job.rights(worker.lacks_room(Flags::DENYOOM)) == Ok(Rights::EVERYTHING);
         fits.then(|| service.scripts().note_run(script)).map(|()| twin)
     }
 
-    /// Runs the twin within shards that are locked.
+    /// Runs the twin within shards that are locked. Who declines is counted by who then runs the
+    /// script.
     pub(super) fn run(
         &self,
         worker: &Worker,
@@ -78,9 +81,9 @@ impl<'a> Native<'a> {
     ) -> Result<(), Declined> {
         view.touch_keys(!session.no_touch);
         view.act_for(session.id);
-        let result = twins::twin(self.twin).run(view, &self.keys, self.args, reply);
-        worker.slot().twins().count(self.twin, result);
-        result
+        twins::twin(self.twin).run(view, &self.keys, self.args, reply)?;
+        worker.slot().twins().count(self.twin, Ok(()));
+        Ok(())
     }
 
     /// Answers the request, or gives the ground back where the twin declines.
@@ -91,19 +94,21 @@ impl<'a> Native<'a> {
         reply: &mut Reply<'_>,
     ) -> Result<Option<Ground<'g, 'e>>, Error> {
         let (worker, session) = (runner.worker, &*runner.session);
-        match ground {
+        let (result, ground) = match ground {
             Ground::Lock(engine) => {
                 let scope = Scope::Keys(&self.keys);
                 let result = engine.try_transact(scope, session.db, worker.now, |view| {
                     self.run(worker, session, view, reply)
                 })?;
-                Ok(result.err().map(|Declined| Ground::Lock(engine)))
+                (result, Ground::Lock(engine))
             }
             Ground::Within(view) => {
                 view.select(session.db);
-                let result = self.run(worker, session, view, reply);
-                Ok(result.err().map(|Declined| Ground::Within(view)))
+                (self.run(worker, session, view, reply), Ground::Within(view))
             }
-        }
+        };
+        let Err(declined) = result else { return Ok(None) };
+        worker.slot().twins().count(self.twin, Err(declined));
+        Ok(Some(ground))
     }
 }
