@@ -15,7 +15,7 @@ const PREFIXES_MAX: usize = 1_024;
 const NOT_TRACKING: i64 = -1;
 const NOT_REDIRECTED: i64 = 0;
 
-/// CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]
+/// `CLIENT TRACKING ON|OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
 pub(super) fn tracking(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let asked = Asked::read(call)?;
     let on = call.args.get(2).unwrap_or_default();

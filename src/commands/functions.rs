@@ -69,7 +69,7 @@ fn fcall(
     run(runner, &job, (request, ground), reply)
 }
 
-/// FUNCTION LOAD [REPLACE] code
+/// `FUNCTION LOAD [REPLACE] code`
 fn load(
     runner: &mut Runner<'_>,
     request: Args<'_>,
@@ -194,7 +194,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// FUNCTION LIST [WITHCODE] [LIBRARYNAME pattern]
+/// `FUNCTION LIST [WITHCODE] [LIBRARYNAME pattern]`
 fn list(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let wanted = Wanted::read(call.args.skip(2))?;
     let mut libraries = call.service.libraries().list();

@@ -193,7 +193,7 @@ fn publish(call: &mut Call<'_, '_>, kind: Kind, reply: &mut Reply<'_>) -> Answer
     Ok(Outcome::Reply)
 }
 
-/// PUBSUB CHANNELS | SHARDCHANNELS [pattern]
+/// `PUBSUB CHANNELS | SHARDCHANNELS [pattern]`
 fn channels(call: &mut Call<'_, '_>, kind: Kind, reply: &mut Reply<'_>) -> Answer {
     if call.args.len() > 3 {
         let name = call.args.get(1).unwrap_or_default();

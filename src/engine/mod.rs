@@ -1,7 +1,7 @@
 //! What is remembered: the keyspace, its values, their expiry, and the memory they take.
 //!
 //! The keyspace is cut into shards, each under a lock of its own; the hash of a key alone picks
-//! its shard, whichever database it is in. [`Engine::transact`] is the one way in: it locks the
+//! its shard, whichever database it is in. [`Engine::try_transact`] is the one way in: it locks the
 //! shards of the keys that a request names in ascending order, so two transactions never wait
 //! for each other in a circle, and hands out a [`View`] of them at one moment.
 //!

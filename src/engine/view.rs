@@ -324,7 +324,7 @@ impl View<'_> {
     ///
     /// A slot keeps its key as long as the key lives, so a key that is there throughout a scan
     /// is shown exactly once; but for one that a transaction has removed before it was taken
-    /// back ([`View::roll_back`]): it may come back into another slot, and be missed or shown
+    /// back ([`View::revocable`]): it may come back into another slot, and be missed or shown
     /// twice.
     pub(crate) fn scan(
         &self,
