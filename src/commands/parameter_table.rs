@@ -17,7 +17,7 @@ use crate::time::Duration;
 const AT_START: &str = "it is settled at the start; change the settings file and start again";
 const NO_FOLDER: &str = "no data folder is set, so nothing is kept on disk";
 const NO_DEFRAG: &str = "memory is not moved to make it denser";
-const NO_EVENTS: &str = "keyspace notifications are not supported yet";
+const NO_EVENTS: &str = "keyspace notifications are not supported";
 const NO_REPLICAS: &str = "there is no replication";
 const OUTPUT_BYTES: &str = "set server.output_bytes_max or server.push_bytes_max instead";
 
