@@ -67,6 +67,36 @@ pub(crate) struct Initial {
     pub(crate) latency_threshold: Duration,
 }
 
+#[cfg(test)]
+impl Initial {
+    /// Small bounds, no password, nothing timed: what most tests of rooms above need.
+    pub(crate) fn small() -> Self {
+        Self {
+            password: String::new(),
+            protected: false,
+            connections_max: 10,
+            idle_timeout: Duration::ZERO,
+            output_bytes_max: "1mb".parse().expect("a size"),
+            push_bytes_max: "1mb".parse().expect("a size"),
+            subscriptions_max: 10,
+            key_bytes_max: "1kb".parse().expect("a size"),
+            value_bytes_max: "1kb".parse().expect("a size"),
+            log_entries_max: 1_024.try_into().expect("at least the lowest"),
+            dragonfly_rounding: false,
+            scripts: ScriptOptions {
+                busy_after: Duration::from_secs(5),
+                worker_bytes_max: "64mb".parse().expect("a size"),
+                native_twins: true,
+                bare_error_codes: true,
+                accept_unknown_flags: true,
+            },
+            slowlog_threshold: Duration::from_secs(1),
+            slowlog_entries_max: 0,
+            latency_threshold: Duration::ZERO,
+        }
+    }
+}
+
 impl Runtime {
     pub(crate) fn new(initial: Initial) -> Self {
         Self {

@@ -4,36 +4,14 @@ use std::sync::Arc;
 
 use super::hub::{Hub, Identity, Readiness, Traffic};
 use super::peer::PeerState;
-use crate::commands::{Initial, Runtime, ScriptOptions, Service, Session};
+use crate::commands::{Initial, Runtime, Service, Session};
 use crate::engine::Engine;
 use crate::telemetry::Events;
-use crate::time::{Clock, Duration, Timestamp};
+use crate::time::{Clock, Timestamp};
 
 /// A hub without connections, at the epoch.
 pub(crate) fn hub(password: &str, protected: bool) -> Hub {
-    let initial = Initial {
-        password: password.to_owned(),
-        protected,
-        connections_max: 10,
-        idle_timeout: Duration::ZERO,
-        output_bytes_max: "1mb".parse().expect("a size"),
-        push_bytes_max: "1mb".parse().expect("a size"),
-        subscriptions_max: 10,
-        key_bytes_max: "1kb".parse().expect("a size"),
-        value_bytes_max: "1kb".parse().expect("a size"),
-        log_entries_max: 1_024.try_into().expect("at least the lowest"),
-        dragonfly_rounding: false,
-        scripts: ScriptOptions {
-            busy_after: Duration::from_secs(5),
-            worker_bytes_max: "16mb".parse().expect("a size"),
-            native_twins: true,
-            bare_error_codes: true,
-            accept_unknown_flags: true,
-        },
-        slowlog_threshold: Duration::from_secs(1),
-        slowlog_entries_max: 0,
-        latency_threshold: Duration::ZERO,
-    };
+    let initial = Initial { password: password.to_owned(), protected, ..Initial::small() };
     let clock = Clock::manual(Timestamp::EPOCH);
     let service = Service::new(Engine::new(4, 1), Runtime::new(initial), clock.now());
     let identity = Identity {

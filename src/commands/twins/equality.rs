@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use super::super::call::Ground;
-use super::super::options::ScriptOptions;
 use super::super::runtime::Initial;
 use super::super::session::Session;
 use super::super::spec::Handler;
@@ -29,32 +28,6 @@ use crate::protocol::{Args, OwnedArgs, Reply, Resp};
 use crate::time::{Clock, Duration, Timestamp};
 
 const START: Timestamp = Timestamp::from_micros(1_700_000_000_123_456);
-
-fn initial() -> Initial {
-    Initial {
-        password: String::new(),
-        protected: false,
-        connections_max: 10,
-        idle_timeout: Duration::ZERO,
-        output_bytes_max: "1mb".parse().expect("a size"),
-        push_bytes_max: "1mb".parse().expect("a size"),
-        subscriptions_max: 10,
-        key_bytes_max: "1kb".parse().expect("a size"),
-        value_bytes_max: "1kb".parse().expect("a size"),
-        log_entries_max: 1_024.try_into().expect("at least the lowest"),
-        dragonfly_rounding: false,
-        scripts: ScriptOptions {
-            busy_after: Duration::from_secs(5),
-            worker_bytes_max: "64mb".parse().expect("a size"),
-            native_twins: true,
-            bare_error_codes: true,
-            accept_unknown_flags: true,
-        },
-        slowlog_threshold: Duration::from_secs(1),
-        slowlog_entries_max: 0,
-        latency_threshold: Duration::ZERO,
-    }
-}
 
 /// One of the two engines.
 struct Side {
@@ -103,7 +76,7 @@ impl Call for Caller<'_, '_> {
 impl Side {
     fn new(text: &[u8]) -> Self {
         let clock = Clock::manual(START);
-        let service = Service::new(Engine::new(4, 1), Runtime::new(initial()), START);
+        let service = Service::new(Engine::new(4, 1), Runtime::new(Initial::small()), START);
         let worker = Worker::new(Arc::new(service), clock.clone());
         let setup = Setup {
             redis_version: "7.2.4",
