@@ -14,6 +14,8 @@ pub(super) struct Ask {
     pub(super) cost: u64,
     pub(super) window_us: u64,
     pub(super) now_us: u64,
+    /// When the period of a calendar began; of no meaning for another align.
+    pub(super) start_us: u64,
 }
 
 impl Ask {

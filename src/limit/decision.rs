@@ -40,6 +40,19 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// That of two denials which lasts longer; one that never ends lasts longest.
+    pub(super) fn longest(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Allow, verdict) | (verdict, Self::Allow) => verdict,
+            (Self::Deny { retry_after: one }, Self::Deny { retry_after: two }) => {
+                let retry_after = one.zip(two).map(|(one, two)| one.max(two));
+                Self::Deny { retry_after }
+            }
+        }
+    }
+}
+
 impl Decision {
     pub const fn is_allowed(&self) -> bool {
         matches!(self.verdict, Verdict::Allow)

@@ -48,7 +48,7 @@ impl State {
             Kind::FixedWindow(counter) => {
                 write(out, counter.start_us);
                 write(out, counter.used);
-                write(out, u64::from(counter.align == Align::First));
+                write(out, align_tag(counter.align));
             }
             Kind::Gcra(bucket) => {
                 write(out, bucket.empty_at_us);
@@ -100,6 +100,14 @@ const fn tag(algorithm: Algorithm) -> u8 {
         Algorithm::SlidingCounter => 2,
         Algorithm::FixedWindow => 3,
         Algorithm::Gcra => 4,
+    }
+}
+
+const fn align_tag(align: Align) -> u64 {
+    match align {
+        Align::Epoch => 0,
+        Align::First => 1,
+        Align::Calendar => 2,
     }
 }
 
@@ -185,6 +193,7 @@ impl Reader<'_> {
         let align = match self.number()? {
             0 => Align::Epoch,
             1 => Align::First,
+            2 => Align::Calendar,
             _ => return Err(DecodeError::Number),
         };
         Ok(Counter { start_us, used, align })

@@ -3,7 +3,8 @@
 //! Bound: at most the capacity in each of its windows, hence at most twice the capacity in any
 //! window `(s, s+W]`, reached at the seam of two. With [`Align::First`] a window begins at the
 //! first admitted request after the last one ended, as INCR with EXPIRE does; a request that is
-//! denied or costs nothing begins none.
+//! denied or costs nothing begins none. With [`Align::Calendar`] a window is the period that the
+//! quota names, however long: a day of 23 hours is one as well.
 //!
 //! Units: microseconds since the epoch.
 
@@ -12,7 +13,7 @@ use super::decision::Decision;
 use super::quota::Align;
 
 /// No window has begun.
-const NONE_US: u64 = u64::MAX;
+pub(super) const NONE_US: u64 = u64::MAX;
 
 /// Packed, so that it and the word that tells the algorithms apart take 24 bytes together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,10 +64,15 @@ impl Counter {
     /// The moment from which nothing counts, `None` if that is now.
     pub(super) fn end_us(self, window_us: u64) -> Option<u64> {
         let begun = match self.align {
-            Align::Epoch => self.used > 0,
+            Align::Epoch | Align::Calendar => self.used > 0,
             Align::First => self.start_us != NONE_US,
         };
         begun.then(|| self.start_us.saturating_add(window_us))
+    }
+
+    /// Whether it counts the period that began then, or none.
+    pub(super) const fn is_of(self, start_us: u64) -> bool {
+        self.start_us == start_us || self.start_us == NONE_US
     }
 
     /// The same count under another window or alignment, in the window of now.
@@ -76,6 +82,7 @@ impl Counter {
             Align::Epoch => ask.now_us - ask.now_us % ask.window_us,
             Align::First if self.used == 0 => NONE_US,
             Align::First => self.start_us,
+            Align::Calendar => ask.start_us,
         };
         Self { start_us, used: self.used, align }.rolled(ask)
     }
@@ -97,6 +104,7 @@ impl Counter {
         self.start_us = match self.align {
             Align::Epoch => ask.now_us - ask.now_us % ask.window_us,
             Align::First => NONE_US,
+            Align::Calendar => ask.start_us,
         };
     }
 

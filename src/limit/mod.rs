@@ -11,15 +11,19 @@
 //! state; no number overflows, whatever the costs and limits.
 
 mod ask;
+mod bound;
 mod chunk;
 mod decision;
 mod encoding;
 mod ends;
 mod fixed_window;
 mod gcra;
+mod holds;
+mod ledger;
 mod log;
 mod queue;
 mod quota;
+mod scale;
 mod sliding_counter;
 mod sliding_log;
 mod sliding_window;
@@ -35,10 +39,13 @@ mod reference;
 #[cfg(test)]
 mod vectors;
 
-use crate::time::Timestamp;
+use crate::time::{Duration, Timestamp};
 
+pub use self::bound::{Bound, Credit, Level, Remembered, Taking, combined, judge, level};
 pub use self::decision::{Cost, Decision, Verdict};
 pub use self::encoding::DecodeError;
+pub use self::holds::HoldId;
+pub use self::ledger::Ledger;
 pub use self::quota::{
     Algorithm, Align, DRAIN_MAX, LOG_ENTRIES_MAX_DEFAULT, LOG_ENTRIES_MAX_LOWEST, Quota,
     QuotaError, WINDOW_MAX,
@@ -111,10 +118,10 @@ pub fn adapt(quota: &Quota, state: &mut State, now: Timestamp) {
 
 /// A limit of zero: never, whatever was spent, which stays as it is.
 fn closed(state: &State, now: Timestamp) -> Decision {
-    Decision {
-        verdict: Verdict::Deny { retry_after: None },
-        limit: 0,
-        remaining: 0,
-        reset_after: state.expires_at().since(now),
-    }
+    never(state.expires_at().since(now))
+}
+
+const fn never(reset_after: Duration) -> Decision {
+    let verdict = Verdict::Deny { retry_after: None };
+    Decision { verdict, limit: 0, remaining: 0, reset_after }
 }

@@ -6,7 +6,7 @@
 //! signed 64-bit reply; a gcra bucket drains within [`DRAIN_MAX`]; a limit of zero makes the
 //! capacity zero whatever the burst.
 
-use crate::time::Duration;
+use crate::time::{Duration, Timestamp};
 
 /// A longer window is a mistake of units. The cap keeps a window in nanoseconds within 64 bits.
 pub const WINDOW_MAX: Duration = Duration::from_secs(36_525 * 86_400);
@@ -78,6 +78,8 @@ pub enum Align {
     Epoch,
     /// At the first admitted request after the last window ended.
     First,
+    /// Where [`Quota::during`] was told: at the days, weeks, months or years of some calendar.
+    Calendar,
 }
 
 impl Align {
@@ -85,10 +87,11 @@ impl Align {
         match self {
             Self::Epoch => "epoch",
             Self::First => "first",
+            Self::Calendar => "calendar",
         }
     }
 
-    /// Reads a name in any case.
+    /// Reads a name in any case. No name makes a calendar: that takes the period too.
     pub fn parse(name: &[u8]) -> Option<Self> {
         let all = [Self::Epoch, Self::First];
         all.into_iter().find(|one| name.eq_ignore_ascii_case(one.name().as_bytes()))
@@ -110,6 +113,8 @@ pub enum QuotaError {
     BurstTooSlow,
     #[error("a log of fewer than 256 entries cannot be made coarse")]
     LogEntriesTooFew,
+    #[error("credit goes with the algorithms that count windows, not with gcra")]
+    CreditOfGcra,
 }
 
 /// A limit per window and how it is counted.
@@ -122,6 +127,8 @@ pub struct Quota {
     capacity: u64,
     /// Derived for gcra, else zero: nanoseconds that one unit takes to drain, rounded up.
     interval_ns: u64,
+    /// When the calendar's period began; of no meaning for another align.
+    start: Timestamp,
     log_entries_max: u32,
     algorithm: Algorithm,
     align: Align,
@@ -152,6 +159,7 @@ impl Quota {
             burst: 0,
             capacity: limit,
             interval_ns,
+            start: Timestamp::EPOCH,
             log_entries_max: LOG_ENTRIES_MAX_DEFAULT,
             algorithm,
             align: Align::Epoch,
@@ -196,6 +204,16 @@ impl Quota {
         Self { align, ..self }
     }
 
+    /// The same limit of a fixed window in one period of a calendar, from `start` to just before
+    /// `end`. A state keeps what it has counted of the same period, and a count of an earlier one
+    /// is over.
+    #[must_use]
+    pub fn during(self, start: Timestamp, end: Timestamp) -> Self {
+        debug_assert_eq!(self.algorithm, Algorithm::FixedWindow, "only it has periods");
+        let window = end.since(start).clamp(Duration::from_micros(1), WINDOW_MAX);
+        Self { align: Align::Calendar, start, window, ..self }
+    }
+
     /// How many entries a sliding log keeps before its oldest half is made coarse.
     pub fn with_log_entries_max(self, entries: u32) -> Result<Self, QuotaError> {
         if entries < LOG_ENTRIES_MAX_LOWEST {
@@ -231,6 +249,11 @@ impl Quota {
     /// The most that can be spent at once, and the figure reported to clients.
     pub const fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    /// When the period of a calendar began.
+    pub(super) const fn start(&self) -> Timestamp {
+        self.start
     }
 
     pub(super) const fn interval_ns(&self) -> u64 {

@@ -131,6 +131,7 @@ impl Model {
                 current + weighted.div_ceil(u128::from(window_us)) as u64
             }
             Algorithm::FixedWindow => match quota.align() {
+                Align::Calendar => unreachable!("its windows are tested against the calendar"),
                 Align::Epoch => sum(&|at_us| window_of(at_us) == window_of(now_us)),
                 Align::First => self.began_us.map_or(0, |began_us| {
                     if began_us + window_us <= now_us {
@@ -169,7 +170,9 @@ impl Model {
     fn reset(&self, quota: &Quota, now_us: u64) -> u64 {
         let window_us = quota.window().as_micros();
         match (quota.algorithm(), quota.align()) {
-            (Algorithm::FixedWindow, Align::Epoch) => window_us - now_us % window_us,
+            (Algorithm::FixedWindow, Align::Epoch | Align::Calendar) => {
+                window_us - now_us % window_us
+            }
             (Algorithm::FixedWindow, Align::First) => {
                 self.began_us.map_or(0, |began_us| began_us + window_us - now_us)
             }

@@ -10,10 +10,10 @@ use crate::time::{Duration, Timestamp};
 
 use super::ask::Ask;
 use super::decision::{Cost, Decision};
-use super::fixed_window::Counter;
+use super::fixed_window::{self, Counter};
 use super::gcra::{Bucket, Filled, Zero};
 use super::log::Log;
-use super::quota::{Algorithm, Quota};
+use super::quota::{Algorithm, Align, LOG_ENTRIES_MAX_DEFAULT, Quota};
 use super::sliding_counter::Counters;
 use super::{sliding_log, sliding_window};
 
@@ -143,6 +143,8 @@ impl State {
                 quota.algorithm() == Algorithm::FixedWindow
                     && quota.window() == self.window
                     && quota.align() == counter.align
+                    && (quota.align() != Align::Calendar
+                        || counter.is_of(quota.start().as_micros()))
             }
             Kind::Gcra(bucket) => {
                 quota.algorithm() == Algorithm::Gcra && quota.interval_ns() == bucket.interval_ns
@@ -208,23 +210,34 @@ impl State {
 
     /// The answer of [`State::check`], spending nothing.
     pub(super) fn peek(&self, quota: &Quota, cost: Cost, now: Timestamp) -> Decision {
-        let ask = ask(quota, cost, now);
+        self.answer(&ask(quota, cost, now))
+    }
+
+    /// What is used of the quota at this moment, rounded up, and how long until nothing is if the
+    /// cost is spent too, whatever the capacity. The quota fits and `now` is not before `last`.
+    pub(super) fn weigh(&self, quota: &Quota, cost: Cost, now: Timestamp) -> (u64, Duration) {
+        let decision = self.answer(&Ask { capacity: u64::MAX, ..ask(quota, cost, now) });
+        let spent = if decision.is_allowed() { cost.0 } else { 0 };
+        (u64::MAX - decision.remaining - spent, decision.reset_after)
+    }
+
+    fn answer(&self, ask: &Ask) -> Decision {
         match &self.kind {
-            Kind::SlidingLog(log) => sliding_log::peek(log, &ask, sliding_log::EXACT_US),
+            Kind::SlidingLog(log) => sliding_log::peek(log, ask, sliding_log::EXACT_US),
             Kind::SlidingWindow(log) => {
-                sliding_log::peek(log, &ask, sliding_window::slot_us(ask.window_us))
+                sliding_log::peek(log, ask, sliding_window::slot_us(ask.window_us))
             }
             Kind::SlidingCounter(counters) => {
                 let mut copy = *counters;
-                copy.check(&ask, self.last.as_micros())
+                copy.check(ask, self.last.as_micros())
             }
             Kind::FixedWindow(counter) => {
                 let mut copy = *counter;
-                copy.check(&ask)
+                copy.check(ask)
             }
             Kind::Gcra(bucket) => {
                 let mut copy = *bucket;
-                answer(&ask, copy.fill(ask.capacity, ask.cost, ask.now_us, Zero::Passes))
+                answer(ask, copy.fill(ask.capacity, ask.cost, ask.now_us, Zero::Passes))
             }
         }
     }
@@ -234,20 +247,28 @@ impl State {
         if cost == Cost::ZERO {
             return;
         }
-        let ask = ask(quota, cost, now);
-        let last_us = self.last.as_micros();
         self.window = quota.window();
-        self.last = now;
+        self.add(&ask(quota, cost, now), quota.log_entries_max());
+    }
+
+    /// Spends without asking, counted as everything here was.
+    pub(super) fn charge_as_counted(&mut self, cost: Cost, now: Timestamp) {
+        self.add(&self.ask(cost, now), LOG_ENTRIES_MAX_DEFAULT);
+    }
+
+    fn add(&mut self, ask: &Ask, log_entries_max: u32) {
+        let last_us = self.last.as_micros();
+        self.last = Timestamp::from_micros(ask.now_us);
         match &mut self.kind {
             Kind::SlidingLog(log) => {
-                sliding_log::charge(log, &ask, sliding_log::EXACT_US);
-                log.bound(quota.log_entries_max(), ask.window_us);
+                sliding_log::charge(log, ask, sliding_log::EXACT_US);
+                log.bound(log_entries_max, ask.window_us);
             }
             Kind::SlidingWindow(log) => {
-                sliding_log::charge(log, &ask, sliding_window::slot_us(ask.window_us));
+                sliding_log::charge(log, ask, sliding_window::slot_us(ask.window_us));
             }
-            Kind::SlidingCounter(counters) => counters.charge(&ask, last_us),
-            Kind::FixedWindow(counter) => counter.charge(&ask),
+            Kind::SlidingCounter(counters) => counters.charge(ask, last_us),
+            Kind::FixedWindow(counter) => counter.charge(ask),
             Kind::Gcra(bucket) => bucket.charge(ask.cost, ask.now_us),
         }
     }
@@ -277,6 +298,8 @@ impl State {
             cost: cost.0,
             window_us: self.window.as_micros(),
             now_us: now.max(self.last).as_micros(),
+            // Only a quota knows the period.
+            start_us: fixed_window::NONE_US,
         }
     }
 }
@@ -287,6 +310,7 @@ const fn ask(quota: &Quota, cost: Cost, now: Timestamp) -> Ask {
         cost: cost.0,
         window_us: quota.window().as_micros(),
         now_us: now.as_micros(),
+        start_us: quota.start().as_micros(),
     }
 }
 
