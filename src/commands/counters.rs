@@ -94,9 +94,13 @@ pub(super) fn integer(value: &Value) -> Result<i64, Error> {
         Value::Integer(number) => Ok(*number),
         Value::Text(bytes) => parse_i64(bytes).ok_or(Error::NotInteger),
         Value::Raw(bytes) => parse_i64(bytes).ok_or(Error::NotInteger),
-        Value::Limit(_) | Value::Hash(_) | Value::List(_) | Value::Set(_) | Value::SortedSet(_) => {
-            Err(Error::WrongType)
-        }
+        Value::Limit(_)
+        | Value::Ledger(_)
+        | Value::Ticket(_)
+        | Value::Hash(_)
+        | Value::List(_)
+        | Value::Set(_)
+        | Value::SortedSet(_) => Err(Error::WrongType),
     }
 }
 

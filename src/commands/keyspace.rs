@@ -10,7 +10,7 @@ use super::keys::generic;
 use super::scan_options::{ScanOptions, Scanned, cursor};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
 use super::strings::{READ, WRITE};
-use crate::engine::{Cursor, DATABASES, Flushed, Key, View};
+use crate::engine::{BUCKETS, Cursor, DATABASES, Flushed, Key, View};
 use crate::protocol::{Error, Reply, parse_i64};
 
 const READ_SLOW: Flags = Flags::READONLY.and(Flags::SLOW);
@@ -150,7 +150,7 @@ fn flushall(
             view.select(db);
             view.flush()
         };
-        let gone: Vec<Flushed> = (0..DATABASES).map(flush).collect();
+        let gone: Vec<Flushed> = (0..DATABASES).chain([BUCKETS]).map(flush).collect();
         view.select(home);
         Ok(gone)
     })?;

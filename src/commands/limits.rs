@@ -6,8 +6,8 @@
 
 use super::call::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
-use crate::engine::{Expires, Kept, KeyRef, Value, View};
-use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, check, peek, refund};
+use crate::engine::{Expires, Kept, KeyRef, Value, View, spend};
+use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, peek, refund};
 use crate::protocol::{Error, Reply, parse_u64};
 use crate::time::{Duration, ParseDurationError};
 
@@ -102,19 +102,7 @@ fn spend_on(
     view.update(
         key,
         |now| Value::Limit(State::new(quota, now)),
-        |value, now| {
-            let state = state_mut(value)?;
-            let counted = state.is_counted_by(quota);
-            let decision = check(quota, state, cost, now);
-            let kept = if !counted && state.is_counted_by(quota) {
-                Kept::Changed { expires: Expires::At(state.expires_at()) }
-            } else if decision.is_allowed() {
-                Kept::Spent { expires: state.expires_at() }
-            } else {
-                Kept::Unchanged
-            };
-            Ok((decision, kept))
-        },
+        |value, now| Ok(spend(quota, state_mut(value)?, cost, now)),
     )
 }
 

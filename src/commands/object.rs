@@ -43,6 +43,7 @@ fn encoding(view: &mut View<'_>, key: KeyRef<'_>, reply: &mut Reply<'_>) -> Resu
         Some(Value::Text(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX => reply.bulk("embstr"),
         Some(Value::Text(_) | Value::Raw(_)) => reply.bulk("raw"),
         Some(Value::Limit(state)) => reply.bulk(counted_by(state)),
+        Some(Value::Ledger(_) | Value::Ticket(_)) => reply.bulk("unnamed"),
         Some(Value::Hash(hash)) => reply.bulk(hash.encoding()),
         Some(Value::List(list)) => reply.bulk(list.encoding()),
         Some(Value::Set(set)) => reply.bulk(set.encoding()),

@@ -55,7 +55,7 @@ impl MemoryPolicy {
 
     /// How gladly an entry is given up, or `None` where it must stay.
     fn score(self, entry: &Entry, now: Timestamp) -> Option<u64> {
-        if entry.value.is_limit() {
+        if !entry.value.may_be_evicted() {
             return None;
         }
         let volatile = entry.expires != Timestamp::MAX;

@@ -8,6 +8,7 @@
 //! Invariants: time inside a shard never goes back; keys and values change only in `shard.rs`;
 //! nothing waits for I/O while a shard is locked.
 
+mod buckets;
 mod collections;
 mod effect;
 mod evict;
@@ -19,25 +20,38 @@ mod outbox;
 mod places;
 mod shard;
 mod table;
+mod tables;
+mod tenants;
 #[cfg(test)]
 mod tests;
+mod tickets;
 mod tracked;
 mod undo;
 mod value;
 mod view;
 mod waiting;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
+pub(crate) use buckets::spend;
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "what checks policies asks for them; nothing does yet")
+)]
+pub(crate) use buckets::{Answers, Asked, Hold, Manner};
 pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use long::{Busy, Long, Patience};
 pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
+pub(crate) use tables::BUCKETS;
+pub(crate) use tenants::{Full, Usage};
+pub(crate) use tickets::{Settled, Ticket, ticket_name};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};
@@ -46,8 +60,9 @@ pub(crate) use waiting::{Served, Waiter};
 use crate::protocol::Error;
 use crate::time::Timestamp;
 use outbox::Outbox;
-use shard::{Counts, Shard};
-use table::{Held, KEY_BYTES_MIN};
+use shard::{Counts, Generation, Shard};
+use table::{Held, KEY_BYTES_MIN, Table};
+use tenants::Tenants;
 use view::Guards;
 
 /// Databases that SELECT can choose from.
@@ -89,6 +104,9 @@ impl From<Busy> for Error {
 #[derive(Debug)]
 pub(crate) struct Engine {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
+    /// Those of the shards, to be read without a lock.
+    generations: Box<[Arc<Generation>]>,
+    tenants: Arc<Tenants>,
     hasher: KeyHasher,
     /// Sums over the shards; they lag by at most what those have not yet handed over.
     used_bytes: AtomicUsize,
@@ -118,6 +136,10 @@ pub(crate) struct Stats {
     /// Decisions on keys.
     pub(crate) allowed: u64,
     pub(crate) denied: u64,
+    /// Reservations and leases whose time was over before they were settled.
+    pub(crate) holds_expired: u64,
+    /// Keys of the space of buckets.
+    pub(crate) buckets: usize,
     pub(crate) used_bytes: usize,
     /// Keys whose readers are told of their changes, and those readers.
     pub(crate) tracked_keys: usize,
@@ -133,7 +155,8 @@ pub(crate) struct DatabaseStats {
 
 impl Stats {
     fn of(shard: &Shard) -> Self {
-        let Counts { hits, misses, expired, evicted, allowed, denied } = shard.counts;
+        let Counts { hits, misses, expired, evicted, allowed, denied, holds_expired } =
+            shard.counts;
         let database = |db| {
             let table = shard.table(db);
             table.map_or_else(DatabaseStats::default, |table| DatabaseStats {
@@ -149,6 +172,8 @@ impl Stats {
             evicted,
             allowed,
             denied,
+            holds_expired,
+            buckets: shard.table(BUCKETS).map_or(0, Table::len),
             used_bytes: shard.held().bytes,
             tracked_keys,
             tracked_readers,
@@ -163,6 +188,8 @@ impl Stats {
         self.evicted += other.evicted;
         self.allowed += other.allowed;
         self.denied += other.denied;
+        self.holds_expired += other.holds_expired;
+        self.buckets += other.buckets;
         self.used_bytes += other.used_bytes;
         self.tracked_keys += other.tracked_keys;
         self.tracked_readers += other.tracked_readers;
@@ -177,9 +204,17 @@ impl Engine {
     /// `seed` makes key hashes unpredictable from outside; `shards` is a power of two.
     pub(crate) fn new(shards: usize, seed: u64) -> Self {
         debug_assert!(shards.is_power_of_two());
+        let hasher = KeyHasher::new(seed);
+        let tenants = Arc::new(Tenants::new(hasher.clone()));
+        let generations: Box<[Arc<Generation>]> = (0..shards).map(|_| Arc::default()).collect();
+        let shard = |generation: &Arc<Generation>| {
+            CachePadded::new(Mutex::new(Shard::new(Arc::clone(generation), Arc::clone(&tenants))))
+        };
         Self {
-            shards: (0..shards).map(|_| CachePadded::default()).collect(),
-            hasher: KeyHasher::new(seed),
+            shards: generations.iter().map(shard).collect(),
+            generations,
+            tenants,
+            hasher,
             used_bytes: AtomicUsize::new(0),
             strings: AtomicUsize::new(0),
             expiring_strings: AtomicUsize::new(0),
@@ -337,6 +372,13 @@ impl Engine {
         let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
+    }
+
+    /// Moves when a limiter in the key's shard is removed, replaced, or changed other than by a
+    /// spend. What is read here was so before the call; what a transaction reads of a shard that
+    /// it holds ([`View::limiter_generation`]) stays so until it ends.
+    pub(crate) fn limiter_generation(&self, key: KeyRef<'_>) -> u64 {
+        self.generations[self.shard_of(key)].read()
     }
 
     fn shard_of(&self, key: KeyRef<'_>) -> usize {

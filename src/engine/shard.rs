@@ -7,13 +7,18 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
 use super::effect::{Change, Effects};
 use super::followers::Followers;
 use super::key::KeyRef;
 use super::table::{Entry, Held, Slot, Table};
+use super::tables::{BUCKETS, Tables};
+use super::tenants::{Tenants, tenant_of};
 use super::tracked::Tracked;
 use super::undo::Undo;
 use super::value::Value;
@@ -28,6 +33,8 @@ pub(super) struct Counts {
     pub(super) evicted: u64,
     pub(super) allowed: u64,
     pub(super) denied: u64,
+    /// Reservations and leases whose time was over before they were settled.
+    pub(super) holds_expired: u64,
 }
 
 /// What an edit did to the value it was given.
@@ -59,14 +66,43 @@ impl Expires {
     }
 }
 
+/// How an entry comes to be stored.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Storing {
+    /// Whatever else.
+    Put,
+    /// A limiter is there because it was spent from, which alone ends no denial.
+    FirstSpend,
+    /// The same of a bucket that has been counted among its tenant's keys.
+    Admitted,
+}
+
+/// Moves when a limiter is removed, replaced, or changed other than by a spend. Written under the
+/// shard's lock, read by anybody.
 #[derive(Debug, Default)]
+pub(super) struct Generation(CachePadded<AtomicU64>);
+
+impl Generation {
+    pub(super) fn read(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn add(&self, moves: bool) {
+        if moves {
+            // Nobody else writes: whoever does holds the shard.
+            self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Release);
+        }
+    }
+}
+
+#[derive(Debug)]
 pub(super) struct Shard {
-    /// By database number; the first is there for free, the others come with their first key.
-    tables: SmallVec<[Table; 1]>,
+    tables: Tables,
     /// The latest moment any transaction here has seen.
     pub(super) latest: Timestamp,
-    /// Moves when a limiter is removed, replaced, or changed other than by a spend.
-    limiter_generation: u64,
+    generation: Arc<Generation>,
+    tenants: Arc<Tenants>,
     pub(super) counts: Counts,
     pub(super) effects: Effects,
     pub(super) followers: Followers,
@@ -79,16 +115,28 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    pub(super) fn held(&self) -> Held {
-        self.tables.iter().fold(Held::default(), |held, table| held.plus(table.held()))
+    pub(super) fn new(generation: Arc<Generation>, tenants: Arc<Tenants>) -> Self {
+        Self {
+            tables: Tables::default(),
+            latest: Timestamp::default(),
+            generation,
+            tenants,
+            counts: Counts::default(),
+            effects: Effects::default(),
+            followers: Followers::default(),
+            undo: None,
+            swept: (0, 0),
+            evicting: (0, 0),
+        }
     }
 
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "who remembers denials asks for it; nobody does yet")
-    )]
+    #[inline]
+    pub(super) fn held(&self) -> Held {
+        self.tables.held()
+    }
+
     pub(super) fn limiter_generation(&self) -> u64 {
-        self.limiter_generation
+        self.generation.read()
     }
 
     pub(super) fn table(&self, db: usize) -> Option<&Table> {
@@ -115,26 +163,43 @@ impl Shard {
     }
 
     /// Puts a value under a key, whatever was there.
-    pub(super) fn store(&mut self, db: usize, key: KeyRef<'_>, mut entry: Entry) {
+    pub(super) fn store(&mut self, db: usize, key: KeyRef<'_>, entry: Entry) {
+        self.store_as(db, key, entry, Storing::Put);
+    }
+
+    pub(super) fn store_as(
+        &mut self,
+        db: usize,
+        key: KeyRef<'_>,
+        mut entry: Entry,
+        storing: Storing,
+    ) {
         self.effects.append(db, || stored(key.bytes(), &entry.value, entry.expires));
-        self.limiter_generation += u64::from(entry.value.is_limit());
-        while self.tables.len() <= db {
-            self.tables.push(Table::default());
-        }
+        self.generation.add(storing == Storing::Put && entry.value.is_limit());
+        self.tables.make(db);
         if self.undo.is_some() {
             // It may come from under another key, where it noted its changes.
             entry.value.forget_undo();
         }
-        let table = &mut self.tables[db];
-        if let Some(slot) = table.find(key) {
-            let old = table.replace(slot, entry);
-            self.limiter_generation += u64::from(old.value.is_limit());
+        let slot = self.tables[db].find(key);
+        if db == BUCKETS {
+            let counts = slot.is_none() && storing != Storing::Admitted;
+            let (tenant, bytes) = (tenant_of(entry.tenant_name()), entry.whole_bytes());
+            self.tenants.stored(tenant, u64::from(counts), bytes);
+        }
+        if let Some(slot) = slot {
+            let old = self.tables[db].replace(slot, entry);
+            self.generation.add(old.value.is_limit());
+            if db == BUCKETS {
+                let (tenant, bytes) = (tenant_of(old.tenant_name()), old.whole_bytes());
+                self.tenants.recharged(tenant, bytes, 0);
+            }
             self.note_gone(db, Cow::Owned(old));
         } else {
-            table.insert(entry);
+            self.tables[db].insert(entry);
             self.note_new(db, key);
         }
-        self.followers.changed(db, key.bytes());
+        self.tell(db, key.bytes());
     }
 
     /// Changes a value in place, as `edit` says. A collection that is left empty goes.
@@ -158,6 +223,9 @@ impl Shard {
         // Also of an edit that changed nothing to be seen: a log may have dropped what is old.
         let charges = entry.charge_bytes();
         let current = entry.expires;
+        if db == BUCKETS && charged != charges {
+            self.tenants.recharged(tenant_of(entry.tenant_name()), charged, charges);
+        }
         let expires = match kept {
             Kept::Unchanged => {
                 table.recharge(charged, charges);
@@ -165,7 +233,7 @@ impl Shard {
             }
             Kept::Spent { expires } => expires,
             Kept::Changed { expires } => {
-                self.limiter_generation += u64::from(was_limit || entry.value.is_limit());
+                self.generation.add(was_limit || entry.value.is_limit());
                 expires.over(current)
             }
         };
@@ -175,7 +243,9 @@ impl Shard {
             return Ok(result);
         }
         self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
-        self.followers.changed(db, entry.key.as_bytes());
+        if db != BUCKETS {
+            self.followers.changed(db, entry.key.as_bytes());
+        }
         table.recharge(charged, charges);
         if expires != current {
             if self.undo.is_some() {
@@ -193,6 +263,9 @@ impl Shard {
         let charged = entry.charge_bytes();
         back(&mut entry.value);
         let charges = entry.charge_bytes();
+        if db == BUCKETS && charged != charges {
+            self.tenants.recharged(tenant_of(entry.tenant_name()), charged, charges);
+        }
         table.recharge(charged, charges);
     }
 
@@ -201,7 +274,7 @@ impl Shard {
             self.note_expires(db, slot);
         }
         let entry = self.tables[db].at(slot);
-        self.limiter_generation += u64::from(entry.value.is_limit());
+        self.generation.add(entry.value.is_limit());
         self.effects.append(db, || Change::Expiring { key: entry.key.as_bytes().into(), expires });
         self.followers.changed(db, entry.key.as_bytes());
         self.tables[db].set_expires(slot, expires);
@@ -222,12 +295,35 @@ impl Shard {
     }
 
     fn take_out(&mut self, db: usize, slot: Slot) -> Option<Entry> {
-        let table = self.tables.get_mut(db)?;
-        let entry = table.remove(slot)?;
-        self.limiter_generation += u64::from(entry.value.is_limit());
-        self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
-        self.followers.changed(db, entry.key.as_bytes());
+        let entry = self.take_over(db, slot)?;
+        self.generation.add(entry.value.is_limit());
         Some(entry)
+    }
+
+    /// Removes an entry that says as much as none: no denial that stands can be of it.
+    fn take_over(&mut self, db: usize, slot: Slot) -> Option<Entry> {
+        let entry = self.tables.get_mut(db)?.remove(slot)?;
+        if db == BUCKETS {
+            self.tenants.removed(tenant_of(entry.tenant_name()), entry.whole_bytes());
+        }
+        self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
+        self.tell(db, entry.key.as_bytes());
+        Some(entry)
+    }
+
+    /// Removes a bucket of which nothing is spent or held.
+    pub(super) fn remove_empty(&mut self, slot: Slot) {
+        if let Some(entry) = self.take_over(BUCKETS, slot) {
+            self.note_gone(BUCKETS, Cow::Owned(entry));
+        }
+    }
+
+    /// Tells who follows the key. Nobody follows a bucket: no request can name it.
+    #[inline]
+    fn tell(&mut self, db: usize, key: &[u8]) {
+        if db != BUCKETS {
+            self.followers.changed(db, key);
+        }
     }
 
     /// Forgets a database. The entries are returned, so that the caller frees them after
@@ -237,16 +333,20 @@ impl Shard {
         self.followers.track(Tracked::flush);
         let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
         self.followers.changed_all(db, |key| table.find(key).is_some());
-        self.limiter_generation += 1;
+        self.generation.add(true);
+        if db == BUCKETS {
+            table.walk(0, &mut { usize::MAX }, |_, entry| {
+                self.tenants.removed(tenant_of(entry.tenant_name()), entry.whole_bytes());
+                ControlFlow::Continue(())
+            });
+        }
         self.effects.append(db, || Change::Flushed);
         Some(table)
     }
 
     /// Exchanges the contents of two databases.
     pub(super) fn swap(&mut self, db: usize, other: usize) {
-        while self.tables.len() <= db.max(other) {
-            self.tables.push(Table::default());
-        }
+        self.tables.make(db.max(other));
         debug_assert!(self.undo.is_none(), "who swaps holds every shard, and is never undone");
         self.followers.track(Tracked::flush);
         let tables = [&self.tables[db], &self.tables[other]];
@@ -255,7 +355,7 @@ impl Shard {
                 .changed_all(db, |key| tables.iter().any(|table| table.find(key).is_some()));
         }
         self.tables.swap(db, other);
-        self.limiter_generation += 1;
+        self.generation.add(true);
         self.effects.append(db, || Change::Swapped { other: other as u8 });
     }
 
@@ -284,13 +384,17 @@ impl Shard {
         }
         self.swept = match next {
             Some(slot) => (db, slot),
-            None if db + 1 < self.tables.len() => (db + 1, 0),
-            None => (0, 0),
+            None => (self.tables.after(db).unwrap_or(0), 0),
         };
         self.swept == (0, 0)
     }
 
     fn expire(&mut self, db: usize, slot: Slot) {
+        if db == BUCKETS {
+            self.counts.holds_expired += u64::from(self.tables[db].at(slot).value.is_ticket());
+            self.remove_empty(slot);
+            return;
+        }
         self.followers.expire(true);
         self.remove(db, slot);
         self.followers.expire(false);

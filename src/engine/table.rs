@@ -76,6 +76,22 @@ impl Entry {
         self.tag
     }
 
+    /// The name that begins with the tenant's, of a bucket or of what holds some.
+    pub(super) fn tenant_name(&self) -> &[u8] {
+        match &self.value {
+            Value::Ticket(ticket) => ticket.tenant(),
+            Value::Limit(_)
+            | Value::Ledger(_)
+            | Value::Integer(_)
+            | Value::Text(_)
+            | Value::Raw(_)
+            | Value::Hash(_)
+            | Value::List(_)
+            | Value::Set(_)
+            | Value::SortedSet(_) => self.key.as_bytes(),
+        }
+    }
+
     /// The key, fit to be looked up within its shard.
     pub(super) fn key_ref(&self) -> KeyRef<'_> {
         KeyRef::within_shard(self.key.as_bytes(), self.tag)
@@ -85,7 +101,8 @@ impl Entry {
     pub(super) fn prefetch(&self) -> u64 {
         match &self.value {
             Value::Limit(state) => state.prefetch(),
-            Value::Integer(_) => 0,
+            Value::Ledger(ledger) => ledger.heap_bytes() as u64,
+            Value::Integer(_) | Value::Ticket(_) => 0,
             Value::Text(bytes) => bytes.first().copied().map_or(0, u64::from),
             Value::Raw(bytes) => bytes.first().copied().map_or(0, u64::from),
             Value::Hash(hash) => hash.prefetch(),
@@ -123,14 +140,14 @@ impl Chunk {
 pub(super) struct Held {
     /// What entries and chunks are charged.
     pub(super) bytes: usize,
-    /// Entries that are no limiters, and those of them that have a deadline.
+    /// Entries that may be evicted, and those of them that have a deadline.
     pub(super) strings: usize,
     pub(super) expiring_strings: usize,
 }
 
 impl Held {
     fn of(entry: &Entry) -> Self {
-        let is_string = !entry.value.is_limit();
+        let is_string = entry.value.may_be_evicted();
         let expires = entry.expires != Timestamp::MAX;
         Self {
             bytes: entry.charge_bytes(),
@@ -242,7 +259,7 @@ impl Table {
         let had = usize::from(entry.expires != Timestamp::MAX);
         let has = usize::from(expires != Timestamp::MAX);
         entry.expires = expires;
-        let is_string = usize::from(!entry.value.is_limit());
+        let is_string = usize::from(entry.value.may_be_evicted());
         self.expiring = self.expiring + has - had;
         let held = &mut self.held.expiring_strings;
         *held = *held + has * is_string - had * is_string;

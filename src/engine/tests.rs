@@ -333,6 +333,12 @@ fn limiter_generation_stands_through_a_spend_and_moves_at_any_other_change() {
     assert!(!moved(&|view| assert!(view.remove(key))));
     assert!(moved(&|view| view.insert(key, limiter(), Timestamp::MAX)));
     assert!(moved(&|view| assert!(view.remove(key))));
+    let spend = |view: &mut View<'_>| {
+        let kept = Kept::Spent { expires: START + Duration::from_secs(60) };
+        let spent = |_: &mut Value, _| Ok::<_, OutOfMemory>(((), kept));
+        view.update(key, |_| limiter(), spent).expect("there is room");
+    };
+    assert!(!moved(&spend), "the first spend of a key is a spend");
 }
 
 #[test]

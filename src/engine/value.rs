@@ -5,8 +5,10 @@
 //! outlives the process is written in it.
 
 use crate::collection::{DecodeError as CollectionError, Hash, List, Set, SortedSet};
-use crate::limit::State;
+use crate::limit::{Ledger, State};
 use crate::size::allocated_bytes;
+
+use super::tickets::Ticket;
 
 /// The version that [`Value::encode`] writes; [`Value::decode`] reads this and all before it.
 const VERSION: u8 = 1;
@@ -19,10 +21,16 @@ const KIND_HASH: u8 = 4;
 const KIND_LIST: u8 = 5;
 const KIND_SET: u8 = 6;
 const KIND_SORTED_SET: u8 = 7;
+const KIND_LEDGER: u8 = 8;
+const KIND_TICKET: u8 = 9;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Limit(State),
+    /// A policy's bucket that is held or in credit; no request can name it.
+    Ledger(Box<Ledger>),
+    /// What one request holds of some buckets; no request can name it either.
+    Ticket(Box<Ticket>),
     /// A string that is the canonical text of this number.
     Integer(i64),
     /// A string as it was set.
@@ -73,7 +81,8 @@ impl Value {
     /// The name TYPE answers.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
-            Self::Limit(_) => "tollgate-limit",
+            Self::Limit(_) | Self::Ledger(_) => "tollgate-limit",
+            Self::Ticket(_) => "tollgate-ticket",
             Self::Integer(_) | Self::Text(_) | Self::Raw(_) => "string",
             Self::Hash(_) => "hash",
             Self::List(_) => "list",
@@ -106,7 +115,12 @@ impl Value {
             Self::List(list) => list.begin_undo(),
             Self::Set(set) => set.begin_undo(),
             Self::SortedSet(set) => set.begin_undo(),
-            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => {
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Integer(_)
+            | Self::Text(_)
+            | Self::Raw(_) => {
                 return Undoing::Whole;
             }
         };
@@ -120,7 +134,12 @@ impl Value {
             Self::List(list) => list.undo_bytes(),
             Self::Set(set) => set.undo_bytes(),
             Self::SortedSet(set) => set.undo_bytes(),
-            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => 0,
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Integer(_)
+            | Self::Text(_)
+            | Self::Raw(_) => 0,
         }
     }
 
@@ -130,7 +149,12 @@ impl Value {
             Self::List(list) => list.forget_undo(),
             Self::Set(set) => set.forget_undo(),
             Self::SortedSet(set) => set.forget_undo(),
-            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => {}
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Integer(_)
+            | Self::Text(_)
+            | Self::Raw(_) => {}
         }
     }
 
@@ -140,7 +164,12 @@ impl Value {
             Self::List(list) => list.roll_back(),
             Self::Set(set) => set.roll_back(),
             Self::SortedSet(set) => set.roll_back(),
-            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => {}
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Integer(_)
+            | Self::Text(_)
+            | Self::Raw(_) => {}
         }
     }
 
@@ -151,20 +180,41 @@ impl Value {
             Self::List(list) => list.len() == 0,
             Self::Set(set) => set.len() == 0,
             Self::SortedSet(set) => set.len() == 0,
-            Self::Limit(_) | Self::Integer(_) | Self::Text(_) | Self::Raw(_) => false,
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Integer(_)
+            | Self::Text(_)
+            | Self::Raw(_) => false,
         }
     }
 
+    /// Whether it is a limiter's: what is spent under a key or of a bucket.
+    #[inline]
     pub(crate) fn is_limit(&self) -> bool {
-        matches!(self, Self::Limit(_))
+        matches!(self, Self::Limit(_) | Self::Ledger(_))
+    }
+
+    pub(super) fn is_ticket(&self) -> bool {
+        matches!(self, Self::Ticket(_))
+    }
+
+    /// Whether forgetting it lets nothing pass that a limit would stop.
+    #[inline]
+    pub(super) fn may_be_evicted(&self) -> bool {
+        !self.is_limit() && !self.is_ticket()
     }
 
     /// The bytes of a string; `digits` is where those of a number are written.
     pub(crate) fn bytes<'v>(&'v self, digits: &'v mut itoa::Buffer) -> Option<&'v [u8]> {
         match self {
-            Self::Limit(_) | Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => {
-                None
-            }
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Hash(_)
+            | Self::List(_)
+            | Self::Set(_)
+            | Self::SortedSet(_) => None,
             Self::Integer(number) => Some(digits.format(*number).as_bytes()),
             Self::Text(bytes) => Some(bytes),
             Self::Raw(bytes) => Some(bytes),
@@ -175,7 +225,13 @@ impl Value {
     /// [`reserve`] says. Nothing where it is no string.
     pub(crate) fn make_raw(&mut self) -> Option<&mut Vec<u8>> {
         let bytes = match self {
-            Self::Limit(_) | Self::Hash(_) | Self::List(_) | Self::Set(_) | Self::SortedSet(_) => {
+            Self::Limit(_)
+            | Self::Ledger(_)
+            | Self::Ticket(_)
+            | Self::Hash(_)
+            | Self::List(_)
+            | Self::Set(_)
+            | Self::SortedSet(_) => {
                 return None;
             }
             Self::Integer(number) => itoa::Buffer::new().format(*number).as_bytes().to_vec(),
@@ -193,6 +249,8 @@ impl Value {
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::Limit(state) => state.heap_bytes(),
+            Self::Ledger(ledger) => ledger.boxed_bytes(),
+            Self::Ticket(ticket) => ticket.boxed_bytes(),
             Self::Integer(_) => 0,
             Self::Text(bytes) => allocated_bytes(bytes.len()),
             Self::Raw(bytes) => allocated_bytes(bytes.capacity()),
@@ -209,6 +267,14 @@ impl Value {
             Self::Limit(state) => {
                 out.push(KIND_LIMIT);
                 state.encode(out);
+            }
+            Self::Ledger(ledger) => {
+                out.push(KIND_LEDGER);
+                ledger.encode(out);
+            }
+            Self::Ticket(ticket) => {
+                out.push(KIND_TICKET);
+                ticket.encode(out);
             }
             Self::Integer(number) => {
                 out.push(KIND_INTEGER);
@@ -254,6 +320,11 @@ impl Value {
         let (&kind, body) = rest.split_first().ok_or(DecodeError::Malformed)?;
         match kind {
             KIND_LIMIT => Ok(Self::Limit(State::decode(body)?)),
+            KIND_LEDGER => Ok(Self::Ledger(Box::new(Ledger::decode(body)?))),
+            KIND_TICKET => {
+                let ticket = Ticket::decode(body).ok_or(DecodeError::Malformed)?;
+                Ok(Self::Ticket(Box::new(ticket)))
+            }
             KIND_INTEGER => {
                 let number = body.try_into().map_err(|_| DecodeError::Malformed)?;
                 Ok(Self::Integer(i64::from_le_bytes(number)))

@@ -9,7 +9,7 @@ use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use super::key::{Key, KeyRef};
-use super::shard::{Expires, Kept, Shard};
+use super::shard::{Expires, Kept, Shard, Storing};
 use super::table::{Entry, Slot, Table, seconds};
 use super::value::Value;
 use super::{Engine, OutOfMemory, Scope, Stats};
@@ -199,14 +199,17 @@ impl View<'_> {
         }
         let mut value = make(now);
         let (result, kept) = edit(&mut value, now)?;
-        let expires = match kept {
+        let (expires, storing) = match kept {
             Kept::Unchanged => return Ok(result),
-            Kept::Spent { expires } | Kept::Changed { expires: Expires::At(expires) } => expires,
-            Kept::Changed { expires: Expires::Keep | Expires::Never } => Timestamp::MAX,
+            Kept::Spent { expires } => (expires, Storing::FirstSpend),
+            Kept::Changed { expires: Expires::At(expires) } => (expires, Storing::Put),
+            Kept::Changed { expires: Expires::Keep | Expires::Never } => {
+                (Timestamp::MAX, Storing::Put)
+            }
         };
         engine.room_for_a_key()?;
         if expires > now {
-            shard.store(db, key, Entry::new(key, value, expires, now));
+            shard.store_as(db, key, Entry::new(key, value, expires, now), storing);
         }
         Ok(result)
     }
@@ -364,6 +367,11 @@ impl View<'_> {
         self.engine.key(bytes)
     }
 
+    /// As [`Engine::limiter_generation`], and it stands until this transaction changes it.
+    pub(crate) fn limiter_generation(&self, key: KeyRef<'_>) -> u64 {
+        self.guards[self.place(key)].1.limiter_generation()
+    }
+
     /// Whether the shard of the key is locked, so that the key may be asked for.
     pub(crate) fn holds(&self, key: KeyRef<'_>) -> bool {
         let number = self.engine.shard_of(key);
@@ -379,7 +387,7 @@ impl View<'_> {
     ///
     /// Also of a single one the number is compared. A key that was not named would otherwise be
     /// read and written where no other request finds it.
-    fn place(&self, key: KeyRef<'_>) -> usize {
+    pub(super) fn place(&self, key: KeyRef<'_>) -> usize {
         let number = self.engine.shard_of(key);
         match self.guards.first() {
             Some((first, _)) if *first == number => 0,

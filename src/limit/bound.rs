@@ -84,6 +84,20 @@ impl Bound {
         }
     }
 
+    /// What a denied request is counted as, where denied ones count: its cost, but a bucket that
+    /// drains evenly is filled to twice its capacity at most, or it would stay shut for as long as
+    /// it was hammered.
+    pub fn penalty(&self, remembered: Remembered<'_>, cost: Cost, now: Timestamp) -> Cost {
+        match self {
+            Self::Window(quota) if quota.algorithm() == Algorithm::Gcra => {
+                let most = quota.capacity().saturating_mul(2);
+                Cost(cost.0.min(most.saturating_sub(level(self, remembered, now).used)))
+            }
+            Self::Window(_) | Self::Credit(_) => cost,
+            Self::Concurrency(_) => Cost::ZERO,
+        }
+    }
+
     /// The quota by which a state alone goes on counting when this cost is spent: no credit is
     /// taken.
     pub fn counts_alone(

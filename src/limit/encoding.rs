@@ -15,7 +15,7 @@ use super::quota::{Algorithm, Align, WINDOW_MAX};
 use super::sliding_counter::Counters;
 use super::state::{Kind, State};
 
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 
 /// Why bytes are not a state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -50,11 +50,7 @@ impl State {
                 write(out, counter.used);
                 write(out, align_tag(counter.align));
             }
-            Kind::Gcra(bucket) => {
-                write(out, bucket.empty_at_us);
-                write(out, u64::from(bucket.empty_at_ns));
-                write(out, bucket.interval_ns);
-            }
+            Kind::Gcra(bucket) => write_bucket(out, *bucket),
         }
     }
 
@@ -115,13 +111,19 @@ fn algorithm(byte: u8) -> Option<Algorithm> {
     Algorithm::ALL.into_iter().find(|one| tag(*one) == byte)
 }
 
-fn write(out: &mut Vec<u8>, number: u64) {
+pub(super) fn write(out: &mut Vec<u8>, number: u64) {
     let mut rest = number;
     while rest >= 0x80 {
         out.push(rest as u8 | 0x80);
         rest >>= 7;
     }
     out.push(rest as u8);
+}
+
+pub(super) fn write_bucket(out: &mut Vec<u8>, bucket: Bucket) {
+    write(out, bucket.empty_at_us);
+    write(out, u64::from(bucket.empty_at_ns));
+    write(out, bucket.interval_ns);
 }
 
 fn write_log(out: &mut Vec<u8>, log: &Log) {
@@ -136,16 +138,17 @@ fn write_log(out: &mut Vec<u8>, log: &Log) {
 }
 
 /// What is left to read.
-struct Reader<'bytes>(&'bytes [u8]);
+#[derive(Debug)]
+pub(super) struct Reader<'bytes>(pub(super) &'bytes [u8]);
 
-impl Reader<'_> {
-    fn byte(&mut self) -> Result<u8, DecodeError> {
+impl<'bytes> Reader<'bytes> {
+    pub(super) fn byte(&mut self) -> Result<u8, DecodeError> {
         let (byte, rest) = self.0.split_first().ok_or(DecodeError::Truncated)?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    fn number(&mut self) -> Result<u64, DecodeError> {
+    pub(super) fn number(&mut self) -> Result<u64, DecodeError> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
@@ -159,6 +162,14 @@ impl Reader<'_> {
             }
         }
         Err(DecodeError::Number)
+    }
+
+    /// As many bytes as the number before them says.
+    pub(super) fn bytes(&mut self) -> Result<&'bytes [u8], DecodeError> {
+        let len = usize::try_from(self.number()?).map_err(|_| DecodeError::Truncated)?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(bytes)
     }
 
     fn log(&mut self, last_us: u64) -> Result<Log, DecodeError> {
@@ -199,7 +210,7 @@ impl Reader<'_> {
         Ok(Counter { start_us, used, align })
     }
 
-    fn bucket(&mut self) -> Result<Bucket, DecodeError> {
+    pub(super) fn bucket(&mut self) -> Result<Bucket, DecodeError> {
         let (empty_at_us, empty_at_ns) = (self.number()?, self.number()?);
         let interval_ns = self.number()?;
         let empty_at_ns = u16::try_from(empty_at_ns).map_err(|_| DecodeError::Number)?;

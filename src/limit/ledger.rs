@@ -50,6 +50,15 @@ impl Ledger {
         &self.holds
     }
 
+    /// Whether what is spent here was counted just as the bound counts.
+    pub fn is_counted_by(&self, bound: &Bound) -> bool {
+        match (&self.spent, bound.quota()) {
+            (Some(state), Some(quota)) => state.is_counted_by(quota),
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    }
+
     /// How many holds are kept.
     pub fn holds_kept(&self) -> usize {
         self.holds.len()

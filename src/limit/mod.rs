@@ -20,6 +20,7 @@ mod fixed_window;
 mod gcra;
 mod holds;
 mod ledger;
+mod ledger_encoding;
 mod log;
 mod queue;
 mod quota;
