@@ -14,6 +14,9 @@ mod collection; // what else a key can hold: hashes, lists, sets, sorted sets
 #[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
+#[cfg_attr(not(test), expect(dead_code, reason = "the command that asks comes next"))]
+mod prefilter; // a short memory of denials, asked before the engine
+#[cfg(feature = "server")]
 mod lua; // scripts: cache, sandbox, conversion
 #[cfg(feature = "server")]
 mod commands; // argv to reply: the table, the gate, the handlers
