@@ -17,6 +17,7 @@ mod encoding;
 mod ends;
 mod fixed_window;
 mod gcra;
+mod heavy;
 mod log;
 mod queue;
 mod quota;
@@ -39,6 +40,7 @@ use crate::time::Timestamp;
 
 pub use self::decision::{Cost, Decision, Verdict};
 pub use self::encoding::DecodeError;
+pub use self::heavy::{COUNTERS_MAX, Hashed, Heaviest, Heavy, KEY_BYTES_MAX};
 pub use self::quota::{
     Algorithm, Align, DRAIN_MAX, LOG_ENTRIES_MAX_DEFAULT, LOG_ENTRIES_MAX_LOWEST, Quota,
     QuotaError, WINDOW_MAX,
