@@ -17,6 +17,9 @@ mod policy; // which quotas apply to whom
 #[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
+#[cfg_attr(not(test), expect(dead_code, reason = "the command that asks comes next"))]
+mod prefilter; // a short memory of denials, asked before the engine
+#[cfg(feature = "server")]
 mod lua; // scripts: cache, sandbox, conversion
 #[cfg(feature = "server")]
 mod commands; // argv to reply: the table, the gate, the handlers

@@ -28,6 +28,7 @@ use super::twins::TwinCounts;
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Patience, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
+use crate::prefilter::Prefilter;
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
 
@@ -36,6 +37,7 @@ pub(crate) struct Service {
     engine: Engine,
     table: Table,
     runtime: Runtime,
+    prefilter: Prefilter,
     slowlog: Mutex<SlowLog>,
     latency: Mutex<Latency>,
     tallies: Mutex<Vec<Arc<Tally>>>,
@@ -65,7 +67,10 @@ impl Service {
             if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
         let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
+        // A seed as secret as the engine's, and another one.
+        let prefilter_seed = engine.hasher().key(b"prefilter").hash();
         Self {
+            prefilter: Prefilter::new(&runtime.prefilter, prefilter_seed),
             engine,
             // Command names are no secret: a fixed seed will do.
             table: Table::new(KeyHasher::new(0)),
@@ -189,6 +194,11 @@ impl Service {
 
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// The remembered denials.
+    pub(crate) fn prefilter(&self) -> &Prefilter {
+        &self.prefilter
     }
 
     pub(crate) fn started(&self) -> Timestamp {

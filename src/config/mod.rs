@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::{LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions};
 use crate::engine;
+use crate::prefilter;
 use crate::server;
 use crate::telemetry;
 
@@ -30,6 +31,7 @@ use layers::Layers;
 pub(crate) struct Settings {
     pub(crate) server: server::Options,
     pub(crate) engine: engine::Options,
+    pub(crate) prefilter: prefilter::Options,
     pub(crate) limits: LimitOptions,
     pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,

@@ -21,6 +21,7 @@ mod gcra;
 mod holds;
 mod ledger;
 mod ledger_encoding;
+mod heavy;
 mod log;
 mod queue;
 mod quota;
@@ -47,6 +48,7 @@ pub use self::decision::{Cost, Decision, Verdict};
 pub use self::encoding::DecodeError;
 pub use self::holds::HoldId;
 pub use self::ledger::Ledger;
+pub use self::heavy::{COUNTERS_MAX, Hashed, Heaviest, Heavy, KEY_BYTES_MAX};
 pub use self::quota::{
     Algorithm, Align, DRAIN_MAX, LOG_ENTRIES_MAX_DEFAULT, LOG_ENTRIES_MAX_LOWEST, Quota,
     QuotaError, WINDOW_MAX,

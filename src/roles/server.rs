@@ -216,6 +216,7 @@ fn initial(settings: &Settings) -> Initial {
         log_entries_max: settings.limits.log_entries_max,
         dragonfly_rounding: settings.limits.throttle_rounding == ThrottleRounding::Dragonfly,
         scripts: settings.lua.clone(),
+        prefilter: settings.prefilter.clone(),
         slowlog_threshold: settings.slowlog.threshold,
         slowlog_entries_max: settings.slowlog.entries_max,
         latency_threshold: settings.latency.threshold,

@@ -68,6 +68,26 @@ const METRICS: &[Metric] = &[
             }
         },
     ),
+    counter(
+        "tollgate_prefilter_questions_total",
+        Unit::None,
+        "Questions to the memory of denials: answered from it, or passed on to the engine.",
+        |from, to| {
+            let counts = from.service.prefilter().counts();
+            to.sample(&[("outcome", "answered")], counts.answered);
+            to.sample(&[("outcome", "missed")], counts.missed);
+        },
+    ),
+    counter(
+        "tollgate_prefilter_denials_total",
+        Unit::None,
+        "Denials remembered, in a free place or over another that still held.",
+        |from, to| {
+            let counts = from.service.prefilter().counts();
+            to.sample(&[("place", "free")], counts.remembered);
+            to.sample(&[("place", "displaced")], counts.displaced);
+        },
+    ),
     gauge("tollgate_connections", Unit::None, "Clients connected now.", |from, to| {
         to.sample(&[], from.facts.connected);
     }),
