@@ -8,10 +8,13 @@
 use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
+use bumpalo::Bump;
+
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
 use super::monitor::Origin;
+use super::policed::{Court, Witness};
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
@@ -22,6 +25,8 @@ use super::tally::{Runs, Tally};
 use super::transaction;
 use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
 use crate::lua::{Interpreter, Setup};
+use crate::policy::Snapshot;
+use crate::prefilter::Lane;
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
@@ -69,6 +74,8 @@ pub(crate) struct Request<'a> {
     connection: u64,
     /// It is told when the keys change.
     tracks: bool,
+    /// Where this thread counts what it asked of remembered denials.
+    lane: &'a Lane,
 }
 
 impl<'a> Request<'a> {
@@ -105,6 +112,11 @@ impl<'a> Request<'a> {
         } else {
             Ok(())
         }
+    }
+
+    /// What decisions by policy are told to.
+    pub(super) fn witness(&self) -> Witness<'a> {
+        Witness { service: self.service, lane: self.lane }
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -172,6 +184,11 @@ pub(crate) struct Worker {
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
+    /// The policies in force for the batch.
+    policies: Arc<Snapshot>,
+    /// What the checks of one group are made of; cleared before the next.
+    pub(super) arena: Bump,
+    lane: Arc<Lane>,
 }
 
 /// The batch being answered: when it began, and which commands share its time.
@@ -197,6 +214,7 @@ impl Worker {
             kill: Arc::clone(slot.killed()),
         }));
         let runs_scripts = true;
+        let (policies, lane) = (service.policies(), service.prefilter().new_lane());
         Self {
             service,
             tally,
@@ -206,7 +224,20 @@ impl Worker {
             clock,
             now,
             batch: Batch::default(),
+            policies,
+            arena: Bump::new(),
+            lane,
         }
+    }
+
+    /// Where the rules are looked up that hold for this batch.
+    pub(super) fn court(&self) -> Court<'_> {
+        let (snapshot, engine) = (&*self.policies, self.service.engine());
+        Court { snapshot, engine, arena: &self.arena, now: self.now }
+    }
+
+    pub(super) fn witness(&self) -> Witness<'_> {
+        Witness { service: &self.service, lane: &self.lane }
     }
 
     /// For the worker that must not be held up: what runs scripts is answered BUSY.
@@ -220,6 +251,7 @@ impl Worker {
 
     pub(crate) fn begin(&mut self) -> Timestamp {
         self.now = self.clock.now();
+        self.service.refresh(&mut self.policies);
         self.batch.began = self.now;
         self.batch.calls = 0;
         self.batch.runs.clear();
@@ -424,11 +456,23 @@ impl Worker {
             service.check_key_length(bytes)?;
             list.push(service.engine().key(bytes));
         }
-        let everything = keys == Keys::All;
+        let everything = entry.sees_all(args);
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
         let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
         let (db, now, connection) = (session.db, self.now, session.id);
-        Ok(Request { service, args, keys: list, db, now, everything, touches, connection, tracks })
+        let lane = &*self.lane;
+        Ok(Request {
+            service,
+            args,
+            keys: list,
+            db,
+            now,
+            everything,
+            touches,
+            connection,
+            tracks,
+            lane,
+        })
     }
 
     /// What every command passes before it is carried out.

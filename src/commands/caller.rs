@@ -91,7 +91,7 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         let mut places = entry.keys().places(words).filter_map(|place| words.get(place));
         let held_back = self.runner.session.held_back.as_ref();
         self.reach == Reach::All
-            || entry.keys() != Keys::All
+            || !entry.sees_all(words)
                 && places.all(|key| self.view.holds(engine.key(key)))
                 && !held_back.is_some_and(HeldBack::is_full)
                 && !self.view.is_undo_full()

@@ -13,10 +13,11 @@ use smallvec::SmallVec;
 use super::call::{Ground, Request, WORDS_QUICK_MAX, Worker};
 use super::host::Host;
 use super::native::Native;
+use super::policed::{Checked, check_words};
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, Handler, Keyed, Keys};
 use super::twins::Declined;
-use crate::engine::{KeyRef, Patience, Scope};
+use crate::engine::{BUCKETS, KeyRef, Patience, Scope};
 use crate::protocol::{Args, Error, Reply};
 
 /// Requests of one group.
@@ -36,6 +37,8 @@ enum Way<'a> {
     Command(Keyed, Request<'a>),
     /// EVALSHA of a script that has a native twin.
     Twin(Native<'a>),
+    /// RL.CHECK: its keys are the buckets of its tenant's quotas, as many as there are.
+    Check(Checked<'a>),
 }
 
 impl<'a> Member<'a> {
@@ -43,6 +46,7 @@ impl<'a> Member<'a> {
         match &self.way {
             Way::Command(_, request) => request.args,
             Way::Twin(native) => native.request,
+            Way::Check(checked) => checked.words,
         }
     }
 
@@ -50,6 +54,19 @@ impl<'a> Member<'a> {
         match &self.way {
             Way::Command(_, request) => &request.keys,
             Way::Twin(native) => &native.keys,
+            Way::Check(checked) => checked.keys(),
+        }
+    }
+
+    fn has_space_of(&self, other: &Self) -> bool {
+        matches!(self.way, Way::Check(_)) == matches!(other.way, Way::Check(_))
+    }
+
+    /// The database, or other space, that the keys are of.
+    fn space(&self, session: &Session) -> usize {
+        match &self.way {
+            Way::Command(..) | Way::Twin(_) => session.db,
+            Way::Check(_) => BUCKETS,
         }
     }
 }
@@ -70,6 +87,7 @@ impl Worker {
         if self.service.pause().is_on() && self.is_held(requests[0]) {
             return (0, Outcome::Held);
         }
+        self.arena.reset();
         let answered = self.call_group(session, requests, out);
         if answered.is_empty() {
             return (1, self.call(session, host, requests[0], out));
@@ -112,17 +130,21 @@ impl Worker {
             };
             let last = members.last();
             match number.and_then(|number| self.member(session, (number, *args), last)) {
-                Some(member) => members.push(member),
-                None => break,
+                // Keys of one space are looked at together.
+                Some(member) if last.is_none_or(|last| last.has_space_of(&member)) => {
+                    members.push(member);
+                }
+                Some(_) | None => break,
             }
         }
         if members.len() < 2 {
             return answered;
         }
         let keys: SmallVec<[KeyRef<'_>; GROUP_MAX]> =
-            members.iter().map(|member| member.keys()[0]).collect();
+            members.iter().flat_map(|member| member.keys().iter().copied()).collect();
+        let space = members[0].space(session);
         let engine = self.service.engine();
-        let done = engine.try_transact(Scope::Keys(&keys), session.db, self.now, |view| {
+        let done = engine.try_transact(Scope::Keys(&keys), space, self.now, |view| {
             view.warm(&keys);
             for member in &members {
                 let mut reply = Reply::new(out, session.resp);
@@ -135,6 +157,10 @@ impl Worker {
                         // The script itself runs alone.
                         Err(Declined) => break,
                     },
+                    Way::Check(checked) => {
+                        checked.run(self.witness(), view, &mut reply);
+                        Ok(())
+                    }
                 };
                 if let Err(error) = &result {
                     reply.error(error);
@@ -165,6 +191,11 @@ impl Worker {
             && session.tracking.is_none()
             && !self.service.runtime().times_every_command();
         let way = match entry.handler() {
+            Handler::Keyed(_) if fits && entry.spec.name == "RL.CHECK" => {
+                self.gate(session, number, args).ok()?;
+                let checked = check_words(self.court(), self.witness(), args).ok()?;
+                return Some(Member { number, way: Way::Check(checked) });
+            }
             Handler::Keyed(answer) => {
                 let is_quick = !entry.spec.flags.has(Flags::SLOW);
                 if !fits || !is_quick || entry.keys() != Keys::ONE {
@@ -177,7 +208,7 @@ impl Worker {
                 self.gate(session, number, args).ok()?;
                 let last = last.and_then(|last| match &last.way {
                     Way::Twin(native) => Some(native),
-                    Way::Command(..) => None,
+                    Way::Command(..) | Way::Check(_) => None,
                 });
                 Way::Twin(Native::asked(self, session, args, last)?)
             }

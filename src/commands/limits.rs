@@ -5,7 +5,8 @@
 //! in milliseconds (rounded up). The clock is the server's.
 
 use super::call::Request;
-use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
+use super::policed::{refund_tenant, reset_tenant};
+use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View, spend};
 use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, peek, refund};
 use crate::protocol::{Error, Reply, parse_u64};
@@ -26,7 +27,7 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "RL.REFUND",
-        arity: Arity::exactly(4),
+        arity: Arity::at_least(4),
         keys: Keys::Range { first: 2, last: 2, step: 1 },
         flags: Flags::WRITE.and(Flags::FAST),
         group: Group::RateLimit,
@@ -34,7 +35,13 @@ pub(super) const SPECS: &[Spec] = &[
         complexity: "O(n) in the entries given back",
         summary: "Give spent cost back to a key, never above its limit.",
         subcommands: &[],
-        handler: keyed!(refund_plan, refund_key),
+        handler: Handler::Keyed(|request, ground, reply| {
+            if names_tenant(request) {
+                return refund_tenant(request, ground, reply);
+            }
+            let plan = refund_plan(request)?;
+            ground.transact(request, |view| refund_key(view, plan, reply))
+        }),
     },
     Spec {
         name: "RL.RESET",
@@ -46,7 +53,13 @@ pub(super) const SPECS: &[Spec] = &[
         complexity: "O(n) in the keys",
         summary: "Forget what was spent under the keys.",
         subcommands: &[],
-        handler: keyed!(reset_plan, reset),
+        handler: Handler::Keyed(|request, ground, reply| {
+            if names_tenant(request) && request.args.len() > 2 {
+                return reset_tenant(request, ground, reply);
+            }
+            let plan = reset_plan(request)?;
+            ground.transact(request, |view| reset(view, plan, reply))
+        }),
     },
 ];
 
@@ -63,7 +76,7 @@ struct Limit<'a> {
 
 fn limit_plan<'a>(request: &Request<'a>) -> Result<Limit<'a>, Error> {
     let limit = number("limit", request.word(2))?;
-    let window = window(request.word(3))?;
+    let window = window("window", request.word(3))?;
     let options = Options::parse(request)?;
     let algorithm = options.algorithm.unwrap_or(Algorithm::SlidingLog);
     let quota = Quota::new(algorithm, limit, window)
@@ -106,9 +119,18 @@ fn spend_on(
     )
 }
 
+/// Such a request means the buckets of a tenant's policy.
+fn names_tenant(request: &Request<'_>) -> bool {
+    request.word(1).eq_ignore_ascii_case(b"TENANT")
+}
+
 fn refund_plan<'a>(request: &Request<'a>) -> Result<(KeyRef<'a>, Cost), Error> {
     if !request.word(1).eq_ignore_ascii_case(b"KEY") {
-        return Err(Error::bad_word("RL.REFUND", request.word(1), "KEY key n"));
+        let right = "KEY key n, or TENANT tenant endpoint ...";
+        return Err(Error::bad_word("RL.REFUND", request.word(1), right));
+    }
+    if request.args.len() != 4 {
+        return Err(Error::wrong_arity("RL.REFUND"));
     }
     Ok((request.keys[0], Cost(number("n", request.word(3))?)))
 }
@@ -210,9 +232,9 @@ pub(super) fn number(name: &'static str, word: &[u8]) -> Result<u64, Error> {
         .ok_or_else(|| Error::bad_argument(name, word, "a whole number from 0 to 2^63-1"))
 }
 
-fn window(word: &[u8]) -> Result<Duration, Error> {
+pub(super) fn window(name: &'static str, word: &[u8]) -> Result<Duration, Error> {
     Duration::parse(word).map_err(|error: ParseDurationError| {
-        Error::bad_argument("window", word, &error.to_string())
+        Error::bad_argument(name, word, &error.to_string())
     })
 }
 

@@ -51,6 +51,7 @@ mod parameter_table;
 mod panicking;
 mod parameters;
 mod pause;
+mod policed;
 mod runner;
 mod random_elements;
 mod running;
@@ -124,6 +125,7 @@ const FAMILIES: &[&[Spec]] = &[
     memory::SPECS,
     monitor::SPECS,
     object::SPECS,
+    policed::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,
     scripting::SPECS,

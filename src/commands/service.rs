@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
@@ -15,6 +16,7 @@ use super::host::{Facts, Host};
 use super::latency::Latency;
 use super::monitor::Monitors;
 use super::pause::Pause;
+use super::policed::Tops;
 use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
@@ -28,6 +30,7 @@ use super::twins::TwinCounts;
 use super::waiting::Wait;
 use crate::engine::{Engine, KeyHasher, Patience, Stats};
 use crate::lua::{Libraries, Scripts, UnknownFlags};
+use crate::policy::Snapshot;
 use crate::prefilter::Prefilter;
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
@@ -38,6 +41,10 @@ pub(crate) struct Service {
     table: Table,
     runtime: Runtime,
     prefilter: Prefilter,
+    policies: ArcSwap<Snapshot>,
+    tops: Tops,
+    /// Checks of tenants that no policy knows.
+    unknown_tenants: AtomicU64,
     slowlog: Mutex<SlowLog>,
     latency: Mutex<Latency>,
     tallies: Mutex<Vec<Arc<Tally>>>,
@@ -70,6 +77,9 @@ impl Service {
         // A seed as secret as the engine's, and another one.
         let prefilter_seed = engine.hasher().key(b"prefilter").hash();
         Self {
+            policies: ArcSwap::default(),
+            tops: Tops::new(engine.hasher().clone()),
+            unknown_tenants: AtomicU64::default(),
             prefilter: Prefilter::new(&runtime.prefilter, prefilter_seed),
             engine,
             // Command names are no secret: a fixed seed will do.
@@ -197,6 +207,38 @@ impl Service {
     }
 
     /// The remembered denials.
+    /// The policies in force.
+    pub(crate) fn policies(&self) -> Arc<Snapshot> {
+        self.policies.load_full()
+    }
+
+    /// Puts other policies in force: every batch that begins from here on sees them.
+    pub(crate) fn publish(&self, policies: Arc<Snapshot>) {
+        self.policies.store(policies);
+    }
+
+    /// Brings a snapshot up to date.
+    #[inline]
+    pub(super) fn refresh(&self, policies: &mut Arc<Snapshot>) {
+        let current = self.policies.load();
+        if !Arc::ptr_eq(&current, policies) {
+            *policies = Arc::clone(&current);
+        }
+    }
+
+    pub(super) fn tops(&self) -> &Tops {
+        &self.tops
+    }
+
+    pub(super) fn count_unknown_tenant(&self) {
+        self.unknown_tenants.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Checks of tenants that no policy knows.
+    pub(crate) fn unknown_tenants(&self) -> u64 {
+        self.unknown_tenants.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn prefilter(&self) -> &Prefilter {
         &self.prefilter
     }

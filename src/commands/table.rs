@@ -40,6 +40,13 @@ impl Entry {
         self.sub.map_or(self.spec.keys, |sub| sub.keys)
     }
 
+    /// Whether a request asks for what its words do not name: the whole keyspace, or buckets of
+    /// a tenant.
+    pub(super) fn sees_all(&self, args: Args<'_>) -> bool {
+        let names_tenant = || args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"TENANT"));
+        self.keys() == Keys::All || self.spec.group == Group::RateLimit && names_tenant()
+    }
+
     pub(crate) fn handler(&self) -> Handler {
         self.sub.map_or(self.spec.handler, |sub| sub.handler)
     }

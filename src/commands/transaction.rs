@@ -327,7 +327,7 @@ fn keys<'r>(
     for Queued { number, args } in requests {
         let entry = service.table().entry(*number)?;
         // A script may ask for keys that it has not named.
-        if entry.keys() == Keys::All || matches!(entry.handler(), Handler::Nested(_)) {
+        if entry.sees_all(args.as_args()) || matches!(entry.handler(), Handler::Nested(_)) {
             return None;
         }
         let args = args.as_args();

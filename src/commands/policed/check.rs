@@ -1,0 +1,172 @@
+//! RL.CHECK, and the way that all decisions by policy take: from memory where they can be
+//! repeated, else on the locked buckets; counted, and written.
+
+use std::sync::atomic::Ordering;
+
+use super::answer::write;
+use super::asking::Takes;
+use super::inquiry::{Court, Inquiry};
+use super::verdict::{Denying, Source, Verdict};
+use crate::commands::call::{Ground, Request};
+use crate::commands::service::Service;
+use crate::engine::{Asked, KeyRef, Manner, Scope, View};
+use crate::limit::Cost;
+use crate::policy::Counted;
+use crate::prefilter::{Accept, Denial, Fingerprint, Lane, Question};
+use crate::protocol::{Args, Error, Reply};
+use crate::time::Timestamp;
+
+const CHECK: Takes = Takes {
+    name: "RL.CHECK",
+    usage: "CALLER c, ATTR name value, COST n, TIER t, PEEK or DETAIL",
+    peek: true,
+    detail: true,
+    ttl: false,
+    cost: true,
+};
+
+/// An RL.CHECK that has been read, with its answer where that needs no lock.
+pub(in crate::commands) struct Checked<'a> {
+    pub(in crate::commands) words: Args<'a>,
+    inquiry: Inquiry<'a>,
+    early: Option<Verdict<'a>>,
+}
+
+/// What decisions are told to, besides the client.
+#[derive(Clone, Copy)]
+pub(in crate::commands) struct Witness<'a> {
+    pub(in crate::commands) service: &'a Service,
+    pub(in crate::commands) lane: &'a Lane,
+}
+
+/// Reads the words of an RL.CHECK, its name included.
+pub(in crate::commands) fn check_words<'a>(
+    court: Court<'a>,
+    witness: Witness<'_>,
+    words: Args<'a>,
+) -> Result<Checked<'a>, Error> {
+    let inquiry = Inquiry::read(court, words.skip(1), &CHECK)?;
+    let early = inquiry.settled().or_else(|| inquiry.repeated(witness, court.now));
+    Ok(Checked { words, inquiry, early })
+}
+
+impl<'a> Checked<'a> {
+    /// The buckets that must be locked for the answer.
+    pub(in crate::commands) fn keys(&self) -> &'a [KeyRef<'a>] {
+        if self.early.is_some() { &[] } else { self.inquiry.keys() }
+    }
+
+    pub(in crate::commands) fn run(
+        &self,
+        witness: Witness<'_>,
+        view: &mut View<'_>,
+        reply: &mut Reply<'_>,
+    ) {
+        let verdict = self.early.unwrap_or_else(|| self.inquiry.decide(witness, view));
+        witness.tell(&self.inquiry, &verdict, view.now());
+        write(&self.inquiry, &verdict, reply);
+    }
+}
+
+pub(super) fn check(
+    request: &Request<'_>,
+    mut ground: Ground<'_, '_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Error> {
+    let held = request.hold_court();
+    let witness = request.witness();
+    let checked = check_words(request.court(&held), witness, request.args)?;
+    let scope = Scope::Keys(checked.keys());
+    ground.transact_over(scope, request, |view| checked.run(witness, view, reply))
+}
+
+impl<'a> Inquiry<'a> {
+    /// Decides on the locked buckets, and remembers a denial that can be repeated.
+    fn decide(&self, witness: Witness<'_>, view: &mut View<'_>) -> Verdict<'a> {
+        let manner = if self.peek { Manner::Peek } else { Manner::Spend };
+        let judgement = self.judge(view, manner);
+        if let Some(denying) = judgement.denial
+            && self.is_repeatable()
+        {
+            self.remember(witness, view, denying);
+        }
+        judgement.verdict
+    }
+
+    /// The denial that is remembered of one of the quotas, if there is any.
+    fn repeated(&self, witness: Witness<'_>, now: Timestamp) -> Option<Verdict<'a>> {
+        if !self.is_repeatable() {
+            return None;
+        }
+        let engine = witness.service.engine();
+        let enforced = self.asked.iter().zip(self.applied).enumerate();
+        enforced.filter(|(_, (asked, _))| asked.enforced).find_map(
+            |(place, (asked, applied))| {
+                let question = self.question(asked);
+                let generation = |_| engine.limiter_generation(asked.key);
+                let prefilter = witness.service.prefilter();
+                let repeated = prefilter.ask(witness.lane, &question, now, generation)?;
+                let rule = Some(applied.rule);
+                let verdict = Verdict::of(&repeated.decision, Source::Prefilter, rule);
+                Some(Verdict { denied_by: Some(place as u16), ..verdict })
+            },
+        )
+    }
+
+    fn question(&self, asked: &Asked<'a>) -> Question<'a> {
+        // The tenant's revision moves with every change of its quotas.
+        let quota = Fingerprint::of(&asked.bound.capacity());
+        let revision = self.tenant.map_or(0, |tenant| tenant.revision);
+        Question { bucket: asked.key, quota, revision, cost: asked.cost, accept: Accept::Exact }
+    }
+
+    #[cold]
+    fn remember(&self, witness: Witness<'_>, view: &mut View<'_>, denying: Denying) {
+        let asked = &self.asked[denying.place];
+        let level = view.bucket_level(asked.key, &asked.bound);
+        let opens_after = if asked.cost == Cost::ONE {
+            denying.decision.retry_after()
+        } else {
+            let one = Asked { cost: Cost::ONE, ..*asked };
+            let answers = view.check_buckets(&[one], Manner::Peek, None);
+            answers.ok().and_then(|answers| answers.first()?.retry_after())
+        };
+        let denial = Denial {
+            decision: denying.decision,
+            opens_after,
+            held: level.held,
+            place: denying.place as u16,
+            shard: 0,
+            generation: view.limiter_generation(asked.key),
+        };
+        let prefilter = witness.service.prefilter();
+        prefilter.remember(witness.lane, &self.question(asked), &denial, view.now());
+    }
+}
+
+impl Witness<'_> {
+    /// Counts a verdict where it belongs.
+    pub(super) fn tell(self, inquiry: &Inquiry<'_>, verdict: &Verdict<'_>, now: Timestamp) {
+        if inquiry.peek {
+            return;
+        }
+        let Some(tenant) = inquiry.tenant else {
+            self.service.count_unknown_tenant();
+            return;
+        };
+        tenant.counts.count(match (verdict.source, inquiry.is_matched, verdict.is_allowed()) {
+            (Source::Degraded, ..) => Counted::Degraded,
+            (_, false, _) => Counted::Unmatched,
+            (.., true) => Counted::Allowed,
+            (.., false) => Counted::Denied,
+        });
+        if verdict.is_allowed() {
+            inquiry.count_shadows(verdict);
+        } else if let Some(rule) = verdict.rule {
+            rule.counts.denied.fetch_add(1, Ordering::Relaxed);
+        }
+        if tenant.counts.is_limited() {
+            self.service.tops().note(tenant, inquiry, verdict, now);
+        }
+    }
+}
