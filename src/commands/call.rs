@@ -19,7 +19,7 @@ use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
-use super::spec::{Flags, KeyList, Keys};
+use super::spec::{Flags, KeyList};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;

@@ -9,7 +9,7 @@ use super::monitor::Origin;
 use super::pubsub::HeldBack;
 use super::runner::Runner;
 use super::session::Outcome;
-use super::spec::{Flags, Keys};
+use super::spec::Flags;
 use super::table::Entry;
 use crate::engine::View;
 use crate::lua::{Abandon, Call, LogLevel};

@@ -233,9 +233,8 @@ pub(super) fn number(name: &'static str, word: &[u8]) -> Result<u64, Error> {
 }
 
 pub(super) fn window(name: &'static str, word: &[u8]) -> Result<Duration, Error> {
-    Duration::parse(word).map_err(|error: ParseDurationError| {
-        Error::bad_argument(name, word, &error.to_string())
-    })
+    Duration::parse(word)
+        .map_err(|error: ParseDurationError| Error::bad_argument(name, word, &error.to_string()))
 }
 
 fn state(value: &Value) -> Result<&State, Error> {

@@ -5,7 +5,7 @@
 
 use hashbrown::HashTable;
 
-use super::spec::{Arity, Flags, Handler, Keys, Spec, Sub};
+use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use super::{FAMILIES, KeyHasher};
 use crate::protocol::{Args, Error};
 

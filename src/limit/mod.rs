@@ -46,9 +46,9 @@ use crate::time::{Duration, Timestamp};
 pub use self::bound::{Bound, Credit, Level, Remembered, Taking, combined, judge, level};
 pub use self::decision::{Cost, Decision, Verdict};
 pub use self::encoding::DecodeError;
+pub use self::heavy::{COUNTERS_MAX, Hashed, Heaviest, Heavy, KEY_BYTES_MAX};
 pub use self::holds::HoldId;
 pub use self::ledger::Ledger;
-pub use self::heavy::{COUNTERS_MAX, Hashed, Heaviest, Heavy, KEY_BYTES_MAX};
 pub use self::quota::{
     Algorithm, Align, DRAIN_MAX, LOG_ENTRIES_MAX_DEFAULT, LOG_ENTRIES_MAX_LOWEST, Quota,
     QuotaError, WINDOW_MAX,

@@ -334,7 +334,13 @@ impl Batch<'_> {
         self.applied.changed.push(terms.name.clone());
         let name = terms.name.as_bytes().into();
         let revision = self.tenant_revision;
-        let tenant = Tenant { revision, source: source.into(), terms, index };
+        let known = self.tenant(&terms.name);
+        let counts = known.map(|known| Arc::clone(&known.counts)).unwrap_or_default();
+        let terms = match known {
+            Some(known) => terms.with_counts_of(known),
+            None => terms,
+        };
+        let tenant = Tenant { revision, source: source.into(), counts, terms, index };
         self.tenants().insert(name, Arc::new(tenant));
     }
 

@@ -28,7 +28,48 @@ pub(super) enum QuotaIdentity<'a> {
 
 /// What the names of all buckets of a tenant begin with.
 pub(super) fn put_tenant(tenant: &str, out: &mut Vec<u8>) {
-    put(tenant.as_bytes(), out);
+    let length = u32::try_from(tenant.len()).expect("a name is far shorter");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(tenant.as_bytes());
+}
+
+/// The tenant's name, which is text, and what is behind it.
+fn take_tenant(name: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = name.split_first_chunk()?;
+    let (tenant, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((std::str::from_utf8(tenant).ok()?, rest))
+}
+
+/// Whose bucket has this name.
+pub(super) fn tenant_of(name: &[u8]) -> Option<&str> {
+    take_tenant(name).map(|(tenant, _)| tenant)
+}
+
+/// Rule and values of a bucket as people read them, also where the name is cut short.
+pub(crate) fn shown_bucket(name: &[u8]) -> (String, String) {
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut parts = Vec::new();
+    let mut rest = take_tenant(name).map_or(&[][..], |(_, rest)| rest);
+    while let Some((length, bytes)) = take_length(rest) {
+        let (part, behind) = bytes.split_at(length.min(bytes.len()));
+        parts.push(part);
+        rest = behind;
+    }
+    let rule = match parts.first() {
+        Some([b'n', name @ ..]) => shown(name),
+        Some([b't']) => "limits".to_owned(),
+        Some(matcher) => shown_matcher(matcher),
+        None => String::new(),
+    };
+    let values: Vec<String> = parts.iter().skip(3).map(|value| shown(value)).collect();
+    (rule, values.join(", "))
+}
+
+/// What is left readable of a matcher that is not named: its texts.
+fn shown_matcher(part: &[u8]) -> String {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte >= 0x80;
+    let text: Vec<u8> = part.iter().skip(1).copied().filter(is_text).collect();
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The name of a bucket up to the values.
@@ -51,8 +92,14 @@ pub(super) fn prefix(
 }
 
 /// Writes one of the values behind the prefix.
-pub(super) fn put_value(value: &[u8], out: &mut Vec<u8>) {
-    put(value, out);
+pub(super) fn put_value(value: &[u8], put: &mut impl FnMut(&[u8])) {
+    let mut left = value.len();
+    while left >= 0x80 {
+        put(&[left as u8 | 0x80]);
+        left >>= 7;
+    }
+    put(&[left as u8]);
+    put(value);
 }
 
 /// Reads back the values behind the prefix; `None` where they are no values.

@@ -3,6 +3,7 @@
 //! Counts outlive a change of the document: a tenant's go on under its name, a rule's under the
 //! rule's name.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Of one tenant.
@@ -61,12 +62,29 @@ impl TenantCounts {
     }
 }
 
-/// Of one rule.
+/// Of one rule. It is no part of what a document says, so any two are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleCounts(Arc<RuleCounters>);
+
 #[derive(Debug, Default)]
-pub(crate) struct RuleCounts {
+pub(crate) struct RuleCounters {
     pub(crate) denied: AtomicU64,
     /// What it would have denied, had it been enforced.
     pub(crate) shadow_denied: AtomicU64,
     /// What its candidate would have denied.
     pub(crate) candidate_denied: AtomicU64,
+}
+
+impl PartialEq for RuleCounts {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl std::ops::Deref for RuleCounts {
+    type Target = RuleCounters;
+
+    fn deref(&self) -> &RuleCounters {
+        &self.0
+    }
 }

@@ -5,7 +5,7 @@
 
 use jiff::tz::TimeZone;
 
-use crate::limit::{Algorithm, Align, Quota, QuotaError};
+use crate::limit::{Algorithm, Align, Credit, Quota, QuotaError};
 use crate::time::Duration;
 
 use super::calendar::{Calendar, CalendarUnit};
@@ -110,8 +110,7 @@ fn plain(
     if window > CREDIT_WINDOW_MAX {
         return Err(wrong("window", "a credit refills in ten windows, which are too long here"));
     }
-    quota.with_burst(burst).map_err(from_quota)?;
-    Ok(QuotaKind::Credit { quota, burst })
+    Ok(QuotaKind::Credit(Credit::new(quota, burst).map_err(from_quota)?))
 }
 
 fn calendar(
@@ -151,6 +150,7 @@ fn from_quota(err: QuotaError) -> QuotaProblem {
         QuotaError::WindowZero | QuotaError::WindowTooLong => "window",
         QuotaError::LimitTooLarge | QuotaError::LogEntriesTooFew => "limit",
         QuotaError::BurstTooLarge | QuotaError::BurstTooSlow => "burst",
+        QuotaError::CreditOfGcra => "burst_mode",
     };
     (field, err.to_string())
 }

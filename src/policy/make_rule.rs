@@ -5,6 +5,7 @@
 use crate::yaml::Step;
 
 use super::bucket::{QuotaIdentity, RuleIdentity, prefix};
+use super::counts::RuleCounts;
 use super::document::{DefaultsDocument, LimitDocument, RuleDocument};
 use super::given::Given;
 use super::make::{Problem, spelled};
@@ -125,6 +126,7 @@ impl<'d> Maker<'d> {
             scope: chosen(&document.scope, &defaults.scope).unwrap_or_default(),
             enforcement,
             managed_by: chosen(&document.managed_by, &defaults.managed_by).unwrap_or_default(),
+            counts: RuleCounts::default(),
         })
     }
 }

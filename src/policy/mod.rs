@@ -17,6 +17,7 @@ mod book;
 mod bucket;
 mod calendar;
 mod compile;
+mod counts;
 mod document;
 mod facts;
 mod given;
@@ -32,7 +33,9 @@ mod tenant;
 mod words;
 
 pub(crate) use book::{Applied, Book, Change, DocumentStatus};
+pub(crate) use bucket::shown_bucket;
 pub(crate) use calendar::{Calendar, CalendarUnit, Period};
+pub(crate) use counts::{Counted, RuleCounts, TenantCounts};
 pub(crate) use facts::Facts;
 pub(crate) use options::{Options, Unmatched};
 pub(crate) use pattern::{Dimension, Matcher, Pattern};

@@ -2,10 +2,11 @@
 //!
 //! Made only from a document that was accepted, so nothing here is checked again.
 
-use crate::limit::Quota;
+use crate::limit::{Credit, Quota};
 use crate::time::Timestamp;
 
 use super::calendar::Calendar;
+use super::counts::RuleCounts;
 use super::pattern::{Dimension, Matcher};
 
 /// One rule of a tenant.
@@ -35,6 +36,7 @@ pub(crate) struct Rule {
     pub(crate) scope: Scope,
     pub(crate) enforcement: Enforcement,
     pub(crate) managed_by: ManagedBy,
+    pub(crate) counts: RuleCounts,
 }
 
 impl Rule {
@@ -76,7 +78,7 @@ pub(crate) enum QuotaKind {
     /// A limit per window with its burst, if any, on top (gcra: as the size of the bucket).
     Plain(Quota),
     /// A limit per window, and above it a credit of `burst` that refills in ten windows.
-    Credit { quota: Quota, burst: u64 },
+    Credit(Credit),
     /// A fixed window, with its burst on top, whose beginning and length the calendar says; that
     /// of the quota itself means nothing.
     Calendar { quota: Quota, calendar: Calendar },
@@ -103,6 +105,14 @@ pub(crate) struct Tier(pub(super) u8);
 impl Tier {
     pub(crate) const fn number(self) -> u8 {
         self.0
+    }
+
+    /// Reads `t0` to `t5`, in any case.
+    pub(crate) fn parse(word: &[u8]) -> Option<Self> {
+        match word {
+            [b't' | b'T', digit @ b'0'..=b'5'] => Some(Self(digit - b'0')),
+            _ => None,
+        }
     }
 }
 

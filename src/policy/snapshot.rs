@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::options::Unmatched;
+use super::rule::RuleQuota;
 use super::tenant::Tenant;
 
 /// Never changes.
@@ -22,6 +23,16 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn tenant(&self, name: &[u8]) -> Option<&Arc<Tenant>> {
         self.tenants.get(name)
+    }
+
+    /// Whose bucket has this name.
+    pub(crate) fn tenant_of_bucket(&self, name: &[u8]) -> Option<&Arc<Tenant>> {
+        self.tenant(super::bucket::tenant_of(name)?.as_bytes())
+    }
+
+    /// The quota that holds this bucket; `None` where it is gone.
+    pub(crate) fn quota_of_bucket(&self, name: &[u8]) -> Option<&RuleQuota> {
+        self.tenant_of_bucket(name)?.owner_of(name).map(|owner| owner.quota)
     }
 
     /// In no particular order.

@@ -3,11 +3,15 @@
 //! Made from a document once and never changed. Two tenants that say the same are equal whatever
 //! their revisions, so that a document that was only touched changes nothing.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::time::Timestamp;
 
 use super::bucket;
+use super::counts::{RuleCounts, TenantCounts};
 use super::facts::Facts;
 use super::index::Index;
 use super::options::Unmatched;
@@ -20,6 +24,8 @@ pub(crate) struct Tenant {
     pub(crate) revision: u64,
     /// The file or key that it comes from.
     pub(crate) source: Box<str>,
+    /// Goes on under the tenant's name, whatever its document says.
+    pub(crate) counts: Arc<TenantCounts>,
     pub(super) terms: Terms,
     pub(super) index: Index,
 }
@@ -64,6 +70,20 @@ impl std::ops::Deref for Tenant {
     }
 }
 
+impl Terms {
+    /// Rules go on counting where those of the same name left off.
+    pub(super) fn with_counts_of(mut self, before: &Self) -> Self {
+        let known: HashMap<&str, &RuleCounts> =
+            before.rules.iter().map(|rule| (&*rule.name, &rule.counts)).collect();
+        for rule in &mut self.rules {
+            if let Some(counts) = known.get(&*rule.name) {
+                rule.counts = RuleCounts::clone(counts);
+            }
+        }
+        self
+    }
+}
+
 impl Tenant {
     /// The rules that apply, in the order of the document. Costs about the same however many
     /// rules there are.
@@ -103,12 +123,12 @@ impl Tenant {
 }
 
 impl Match<'_> {
-    /// Writes the name of the bucket of one of the rule's quotas, or of its candidate, behind
-    /// what `out` holds.
-    pub(crate) fn bucket_name(&self, quota: &RuleQuota, out: &mut Vec<u8>) {
-        out.extend_from_slice(&quota.bucket_prefix);
+    /// Writes the name of the bucket of one of the rule's quotas, or of its candidate, part by
+    /// part.
+    pub(crate) fn bucket_name(&self, quota: &RuleQuota, mut put: impl FnMut(&[u8])) {
+        put(&quota.bucket_prefix);
         for value in &self.values {
-            bucket::put_value(value, out);
+            bucket::put_value(value, &mut put);
         }
     }
 }

@@ -98,7 +98,7 @@ impl<'a> Asking<'a> {
     fn fact(&mut self, name: &'a [u8], value: &'a [u8]) -> Result<(), Error> {
         if self.facts.attributes.len() == ATTRIBUTES_MAX {
             let text = format!("expected at most {ATTRIBUTES_MAX} attributes");
-            return Err(Error::argument("ATTR", &text));
+            return Err(Error::argument("ATTR", text));
         }
         if self.facts.note(name, value) {
             return Ok(());

@@ -100,17 +100,15 @@ impl<'a> Inquiry<'a> {
         }
         let engine = witness.service.engine();
         let enforced = self.asked.iter().zip(self.applied).enumerate();
-        enforced.filter(|(_, (asked, _))| asked.enforced).find_map(
-            |(place, (asked, applied))| {
-                let question = self.question(asked);
-                let generation = |_| engine.limiter_generation(asked.key);
-                let prefilter = witness.service.prefilter();
-                let repeated = prefilter.ask(witness.lane, &question, now, generation)?;
-                let rule = Some(applied.rule);
-                let verdict = Verdict::of(&repeated.decision, Source::Prefilter, rule);
-                Some(Verdict { denied_by: Some(place as u16), ..verdict })
-            },
-        )
+        enforced.filter(|(_, (asked, _))| asked.enforced).find_map(|(place, (asked, applied))| {
+            let question = self.question(asked);
+            let generation = |_| engine.limiter_generation(asked.key);
+            let prefilter = witness.service.prefilter();
+            let repeated = prefilter.ask(witness.lane, &question, now, generation)?;
+            let rule = Some(applied.rule);
+            let verdict = Verdict::of(&repeated.decision, Source::Prefilter, rule);
+            Some(Verdict { denied_by: Some(place as u16), ..verdict })
+        })
     }
 
     fn question(&self, asked: &Asked<'a>) -> Question<'a> {

@@ -5,7 +5,7 @@ use super::inquiry::{Applied, Inquiry};
 use crate::commands::call::{Ground, Request};
 use crate::engine::{Answers, Asked, Manner, View};
 use crate::limit::{Bound, Level};
-use crate::policy::{Mode, QuotaKind};
+use crate::policy::{Mode, QuotaKind, shown_bucket};
 use crate::protocol::{Error, Reply};
 
 const EXPLAIN: Takes = Takes {
@@ -72,8 +72,8 @@ impl Row<'_> {
         reply.map(9);
         let texts = [
             ("rule", rule.name.to_string()),
-            ("class", rule.class.to_string()),
-            ("key", self.applied.values_shown(self.asked.key.bytes())),
+            ("class", rule.class()),
+            ("key", shown_bucket(self.asked.key.bytes()).1),
             ("quota", quota_shown(&self.applied.quota.kind, &self.asked.bound)),
             ("mode", mode.to_owned()),
             ("verdict", verdict.to_owned()),
@@ -97,7 +97,12 @@ fn quota_shown(kind: &QuotaKind, bound: &Bound) -> String {
     match (kind, bound) {
         (QuotaKind::Calendar { quota, calendar }, _) => {
             let burst = plus(quota.burst());
-            format!("{}{burst} per {} ({})", quota.limit(), calendar.unit.name(), calendar.zone_name())
+            format!(
+                "{}{burst} per {} ({})",
+                quota.limit(),
+                calendar.unit.name(),
+                calendar.zone_name()
+            )
         }
         (_, Bound::Concurrency(most)) => format!("{most} at once"),
         (_, Bound::Window(quota)) => {

@@ -4,7 +4,6 @@
 //! above the limit. A lease takes a place of every concurrency limit and spends of all other
 //! quotas. Both go by themselves when their time is over; an id names either, and nothing else.
 
-use super::answer::write;
 use super::asking::Takes;
 use super::inquiry::{Inquiry, bound};
 use super::verdict::Verdict;

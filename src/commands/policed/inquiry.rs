@@ -113,10 +113,11 @@ impl<'a> Lists<'a> {
         let cost = cost.unwrap_or(Cost(rule.cost));
         let enforced = rule.mode == Mode::Enforce && is_among(court.engine, rule.enforce_percent);
         let quotas = rule.quotas.iter().map(|quota| (quota, false));
-        for (quota, is_candidate) in quotas.chain(rule.candidate.iter().map(|one| (one, true))) {
+        for (quota, is_candidate) in quotas.chain(rule.candidate.as_deref().map(|one| (one, true)))
+        {
             let Some(bound) = bound(&quota.kind, court.now) else { continue };
             let mut name = BumpVec::with_capacity_in(NAME_BYTES, court.arena);
-            found.bucket_name(quota, &mut name);
+            found.bucket_name(quota, |part| name.extend_from_slice_copy(part));
             let key = court.engine.key(name.into_bump_slice());
             self.applied.push(Applied { rule, quota, is_candidate });
             self.asked.push(Asked {
@@ -153,6 +154,6 @@ fn is_among(engine: &Engine, percent: u8) -> bool {
     match percent {
         100.. => true,
         0 => false,
-        _ => engine.draw() % 100 < u64::from(percent),
+        _ => engine.draw_hold_id().0 % 100 < u64::from(percent),
     }
 }

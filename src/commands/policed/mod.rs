@@ -58,13 +58,7 @@ pub(super) const SPECS: &[Spec] = &[
         "Take a place within a tenant's concurrency limits, for a time.",
         holds::acquire,
     ),
-    spec(
-        "RL.CANCEL",
-        Arity::exactly(2),
-        WRITES,
-        "Give a reservation back unspent.",
-        holds::cancel,
-    ),
+    spec("RL.CANCEL", Arity::exactly(2), WRITES, "Give a reservation back unspent.", holds::cancel),
     spec(
         "RL.CHECK",
         Arity::at_least(3),

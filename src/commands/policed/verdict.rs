@@ -180,7 +180,9 @@ impl<'a> Inquiry<'a> {
     pub(super) fn sum_up(&self, answers: &Answers) -> Judgement<'a> {
         let enforced = || {
             let pairs = self.asked.iter().zip(answers).enumerate();
-            pairs.filter(|(_, (asked, _))| asked.enforced).map(|(place, (_, answer))| (place, answer))
+            pairs
+                .filter(|(_, (asked, _))| asked.enforced)
+                .map(|(place, (_, answer))| (place, answer))
         };
         let places = self.asked.iter().zip(answers).take(64).enumerate();
         let shadows = places
