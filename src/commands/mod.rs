@@ -50,6 +50,7 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod password;
 mod pause;
 mod runner;
 mod random_elements;
@@ -85,6 +86,7 @@ pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
     LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
 };
+pub(crate) use password::Password;
 pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;

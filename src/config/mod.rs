@@ -20,6 +20,7 @@ use crate::commands::{LatencyOptions, LimitOptions, ScriptOptions, SlowlogOption
 use crate::engine;
 use crate::server;
 use crate::telemetry;
+use crate::watch;
 
 pub(crate) use error::Error;
 use layers::Layers;
@@ -31,6 +32,7 @@ pub(crate) struct Settings {
     pub(crate) server: server::Options,
     pub(crate) engine: engine::Options,
     pub(crate) limits: LimitOptions,
+    pub(crate) policies: watch::Options,
     pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,
