@@ -12,6 +12,9 @@ mod protocol; // the wire: RESP bytes to requests, replies to bytes
 #[cfg(feature = "server")]
 mod collection; // what else a key can hold: hashes, lists, sets, sorted sets
 #[cfg(feature = "server")]
+#[expect(dead_code, unused_imports, reason = "the commands that ask it come next")]
+mod policy; // which quotas apply to whom
+#[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
 mod lua; // scripts: cache, sandbox, conversion

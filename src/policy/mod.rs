@@ -1,0 +1,32 @@
+//! Which quotas apply to whom: policy documents to an immutable [`Snapshot`], and the facts of a
+//! request to the rules that apply.
+//!
+//! A [`Book`] keeps every document that is known: of each the last good text and, where the
+//! newest is refused, why. A change compiles the tenants it names and publishes a new snapshot.
+//!
+//! Which rules apply: a rule's *class* is the set of dimensions that it constrains (endpoint,
+//! caller, each attribute of `match` or `per`). All classes are ANDed; within a class the most
+//! specific rule applies, dimension by dimension, exact before longer prefix before `*`. A rule
+//! in shadow never displaces an enforced one: it applies beside it. A rule that is off, or whose
+//! `until` has passed, is as if it were not written.
+//!
+//! Invariants: a snapshot never changes and every quota in it is valid; a document that is
+//! refused leaves the last good one of its source in force.
+
+mod book;
+mod calendar;
+mod facts;
+mod options;
+mod rule;
+mod snapshot;
+mod tenant;
+
+pub(crate) use book::{Applied, Book, Change, DocumentStatus};
+pub(crate) use calendar::{Calendar, CalendarUnit, Period};
+pub(crate) use facts::Facts;
+pub(crate) use options::{Options, Unmatched};
+pub(crate) use rule::{
+    Degrade, Enforcement, ManagedBy, Mode, QuotaKind, Rule, RuleQuota, Scope, Tier,
+};
+pub(crate) use snapshot::Snapshot;
+pub(crate) use tenant::{Match, Tenant};

@@ -1,0 +1,111 @@
+//! A rule in force, and its quotas.
+//!
+//! Made only from a document that was accepted, so nothing here is checked again.
+
+use crate::limit::Quota;
+use crate::time::Timestamp;
+
+use super::calendar::Calendar;
+
+/// One rule of a tenant.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Rule {
+    /// For people, errors and metrics: the name in the document, else the canonical matcher.
+    pub(crate) name: Box<str>,
+    /// The dimensions that it constrains, such as `endpoint+caller`; empty for all requests.
+    pub(crate) class: Box<str>,
+    pub(crate) mode: Mode,
+    /// Of a hundred requests, how many are enforced; the others are as in shadow.
+    pub(crate) enforce_percent: u8,
+    /// All of them must allow; none where the limit is `unlimited`.
+    pub(crate) quotas: Box<[RuleQuota]>,
+    /// Judged beside `quotas` and never enforced.
+    pub(crate) candidate: Option<RuleQuota>,
+    /// What a request costs that does not say.
+    pub(crate) cost: u64,
+    pub(crate) tier: Option<Tier>,
+    pub(crate) degrade: Option<Degrade>,
+    pub(crate) count_denied: bool,
+    /// From this moment on the rule is gone.
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) scope: Scope,
+    pub(crate) enforcement: Enforcement,
+    pub(crate) managed_by: ManagedBy,
+}
+
+/// One quota of a rule.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RuleQuota {
+    /// Its name in `limits:`, if it has one.
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) kind: QuotaKind,
+    /// The bucket's name up to the values of `per`: tenant, rule and quota, each with its length.
+    pub(super) bucket_prefix: Box<[u8]>,
+}
+
+/// What is counted, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum QuotaKind {
+    /// A limit per window with its burst, if any, on top (gcra: as the size of the bucket).
+    Plain(Quota),
+    /// A limit per window, and above it a credit of `burst` that refills in ten windows.
+    Credit { quota: Quota, burst: u64 },
+    /// A limit, with its burst on top, per day, week, month or year of a time zone.
+    Calendar { limit: u64, burst: u64, calendar: Calendar },
+    /// At most so many in flight: only leases and reservations count.
+    Concurrency(u64),
+    /// Everything passes; the rule takes the place of less specific ones.
+    Unlimited,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Mode {
+    #[default]
+    Enforce,
+    /// Decide and count, but let pass.
+    Shadow,
+    /// As if the rule were not written.
+    Off,
+}
+
+/// How important requests are: t0 is given up last.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Tier(pub(super) u8);
+
+impl Tier {
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// The answer where no exact one can be given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Degrade {
+    Open,
+    Closed,
+    Ratio,
+}
+
+/// Where a distributed limit is added up.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Scope {
+    Zone,
+    Region,
+    #[default]
+    Global,
+}
+
+/// Who decides; `distributed` comes later and is refused until then.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Enforcement {
+    #[default]
+    Central,
+}
+
+/// Who may change the rule.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum ManagedBy {
+    #[default]
+    Human,
+    Rlc,
+}
