@@ -52,6 +52,7 @@ mod panicking;
 mod parameters;
 mod password;
 mod pause;
+mod policies;
 mod runner;
 mod random_elements;
 mod running;

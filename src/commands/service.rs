@@ -15,6 +15,7 @@ use super::host::{Facts, Host};
 use super::latency::Latency;
 use super::monitor::Monitors;
 use super::pause::Pause;
+use super::policies::Policies;
 use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
@@ -52,6 +53,7 @@ pub(crate) struct Service {
     tracking: Tracking,
     monitors: Monitors,
     pause: Pause,
+    policies: Policies,
     /// By connection.
     waits: DashMap<u64, Arc<Wait>, KeyHasher>,
     /// Ended, and still with keys in shards that were held for long.
@@ -65,6 +67,7 @@ impl Service {
             if scripts.accept_unknown_flags { UnknownFlags::Accept } else { UnknownFlags::Refuse };
         let waits = DashMap::with_hasher(engine.hasher().clone());
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
+        let policies = Policies::new(&runtime.policies);
         Self {
             engine,
             // Command names are no secret: a fixed seed will do.
@@ -84,6 +87,7 @@ impl Service {
             tracking,
             monitors: Monitors::default(),
             pause: Pause::default(),
+            policies,
             waits,
             unwaited: Mutex::default(),
         }
@@ -103,6 +107,10 @@ impl Service {
 
     pub(crate) fn pause(&self) -> &Pause {
         &self.pause
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {

@@ -45,6 +45,9 @@ fn passwords(settings: &Settings) -> Option<String> {
 
 fn policies(settings: &Settings) -> Option<String> {
     let policies = &settings.policies;
+    if policies.poll_period.is_zero() {
+        return Some("policies.poll_period is 0, which never rests: write at least 1s".to_owned());
+    }
     if !policies.etcd.enabled {
         return None;
     }
@@ -160,9 +163,10 @@ mod tests {
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
         let etcd = ("policies.etcd.enabled", "true");
-        let rows: [(&[(&str, &str)], &str); 13] = [
+        let rows: [(&[(&str, &str)], &str); 14] = [
             (&[("server.password", "***")], "server.password is `***`"),
             (&[("policies.etcd.password", "***")], "policies.etcd.password is `***`"),
+            (&[("policies.poll_period", "0s")], "policies.poll_period is 0"),
             (&[etcd, ("policies.path", "a")], "policies.etcd.enabled is true and policies.path"),
             (&[etcd, ("policies.etcd.endpoints", "")], "policies.etcd.endpoints is empty"),
             (&[etcd, ("policies.etcd.endpoints", "a:1")], "policies.etcd.endpoints holds `a:1`"),

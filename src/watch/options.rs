@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::Password;
+use crate::policy::{self, Unmatched};
+use crate::size::BytesMax;
 use crate::time::Duration;
 
 /// The section `policies`.
@@ -17,6 +19,10 @@ pub(crate) struct Options {
     pub(crate) path: PathBuf,
     /// How often `path` is looked over, whether or not the system has told of a change.
     pub(crate) poll_period: Duration,
+    /// The answer to a request that no rule matches.
+    pub(crate) unmatched: Unmatched,
+    /// Bytes of one document.
+    pub(crate) document_bytes_max: BytesMax,
     /// File that keeps the last good documents; empty keeps none.
     pub(crate) last_good: PathBuf,
     /// Policies from etcd.
@@ -59,6 +65,14 @@ pub(crate) struct TlsOptions {
 impl Options {
     pub(crate) fn path(&self) -> Option<&Path> {
         given(&self.path)
+    }
+
+    /// What they say to who compiles documents.
+    pub(crate) fn for_policies(&self) -> policy::Options {
+        policy::Options {
+            unmatched: self.unmatched,
+            document_bytes_max: self.document_bytes_max.bytes(),
+        }
     }
 
     pub(crate) fn last_good(&self) -> Option<&Path> {

@@ -58,10 +58,17 @@ struct Known {
 }
 
 impl Replica {
-    /// Everything that the source holds now. Returns how many documents did not fit.
-    pub(super) fn all(&mut self, documents: Vec<Document>) -> usize {
-        let held: HashSet<&str> = documents.iter().map(|document| &*document.source).collect();
-        let gone = self.known.keys().filter(|source| !held.contains(&***source));
+    /// Everything that the source holds now, and what stays because it cannot be read. Returns
+    /// how many documents did not fit.
+    pub(super) fn all(&mut self, documents: Vec<Document>, kept: &[Box<str>]) -> usize {
+        let read: HashSet<&str> = documents.iter().map(|document| &*document.source).collect();
+        let kept: HashSet<&str> = kept.iter().map(|source| &**source).collect();
+        // What cannot be read may be a folder with all that is in it.
+        let stays = |source: &str| {
+            let mut above = source.match_indices('/').map(|(end, _)| &source[..end]);
+            kept.contains(source) || !kept.is_empty() && above.any(|above| kept.contains(above))
+        };
+        let gone = self.known.keys().filter(|source| !read.contains(&***source) && !stays(source));
         for source in gone.cloned().collect::<Vec<_>>() {
             self.gone(source);
         }
@@ -107,10 +114,6 @@ impl Replica {
         }
     }
 
-    pub(super) fn has_news(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
     /// Versions that nobody will see, since the last time this was asked.
     pub(super) fn skipped(&mut self) -> u64 {
         std::mem::take(&mut self.skipped)
@@ -134,10 +137,10 @@ impl Replica {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    pub(in crate::watch) fn document(source: &str, text: &str, revision: u64) -> Document {
+    fn document(source: &str, text: &str, revision: u64) -> Document {
         Document {
             source: source.into(),
             tenant: None,
@@ -162,26 +165,36 @@ pub(super) mod tests {
         }
         assert_eq!(replica.skipped(), 999);
         assert_eq!(replica.take(), [put("a", "1000", 1_000)]);
-        assert!(!replica.has_news());
+        assert!(replica.take().is_empty());
     }
 
     #[test]
     fn same_text_again_is_no_news() {
         let mut replica = Replica::default();
-        assert_eq!(replica.all(vec![document("a", "x", 1), document("b", "y", 2)]), 0);
+        assert_eq!(replica.all(vec![document("a", "x", 1), document("b", "y", 2)], &[]), 0);
         replica.take();
-        assert_eq!(replica.all(vec![document("a", "x", 7), document("b", "y", 8)]), 0);
+        assert_eq!(replica.all(vec![document("a", "x", 7), document("b", "y", 8)], &[]), 0);
         replica.item(put("a", "x", 9)).expect("it fits");
-        assert!(!replica.has_news());
+        assert!(replica.take().is_empty());
     }
 
     #[test]
     fn full_reload_finds_what_has_gone_and_what_has_changed() {
         let mut replica = Replica::default();
-        replica.all(vec![document("a", "x", 1), document("b", "y", 2), document("c", "z", 3)]);
+        replica.all(vec![document("a", "x", 1), document("b", "y", 2), document("c", "z", 3)], &[]);
         replica.take();
-        replica.all(vec![document("c", "z", 3), document("b", "new", 5)]);
+        replica.all(vec![document("c", "z", 3), document("b", "new", 5)], &[]);
         assert_eq!(replica.take(), [gone("a"), put("b", "new", 5)]);
+    }
+
+    #[test]
+    fn full_reload_keeps_what_could_not_be_read() {
+        let mut replica = Replica::default();
+        let sources = ["a", "b", "c/d", "cc/d"];
+        replica.all(sources.map(|source| document(source, "x", 1)).to_vec(), &[]);
+        replica.take();
+        replica.all(Vec::new(), &["b".into(), "c".into()]);
+        assert_eq!(replica.take(), [gone("a"), gone("cc/d")]);
     }
 
     #[test]
@@ -199,7 +212,7 @@ pub(super) mod tests {
     fn document_that_nobody_knew_leaves_nothing_when_it_goes() {
         let mut replica = Replica::default();
         replica.item(gone("a")).expect("it fits");
-        assert!(!replica.has_news());
+        assert!(replica.take().is_empty());
     }
 
     #[test]
@@ -210,11 +223,11 @@ pub(super) mod tests {
         };
         let mut replica = Replica::default();
         let half = DOCUMENTS_BYTES_MAX / 2;
-        let over = replica.all(vec![large("a", half, 1), document("b", "x", 2)]);
+        let over = replica.all(vec![large("a", half, 1), document("b", "x", 2)], &[]);
         assert_eq!(over, 0);
         replica.take();
         assert_eq!(replica.item(Item::Put(large("b", half, 3))), Err(Full));
-        assert!(!replica.has_news());
+        assert!(replica.take().is_empty());
         replica.item(gone("a")).expect("it fits");
         assert_eq!(replica.item(Item::Put(large("b", half, 3))), Ok(()));
     }
