@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::members::{Members, OUT_OF_RANGE, status_of};
+use super::etcd_store::EtcdStore;
+use super::members::{Members, OUT_OF_RANGE, REQUEST_TIME_MAX, status_of};
 use super::replica::{DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, Document, Item};
 use super::thread::{self, Error, Patience, Source, Target, Watch};
-use super::writer::{Order, Store, WriteError};
 use super::{Fault, News, Options};
 use crate::telemetry::PolicyFault;
 use crate::time::Duration;
@@ -31,9 +31,6 @@ const PAGE_KEYS_MAX: i64 = 512;
 /// Bytes of one message. Full pages of large documents have more; they are asked for with fewer
 /// keys. One document has at most 1.5 MB by etcd's own default.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
-
-/// Time for one page, or for a watch to begin, or for one write.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long is waited when every member has failed: doubled each time, up to the second. Half of
 /// it is by chance, so that servers do not come back together.
@@ -74,7 +71,7 @@ impl Source for Etcd {
     }
 
     fn store(&self) -> EtcdStore {
-        EtcdStore { members: self.members.clone(), client: None }
+        EtcdStore::new(self.members.clone())
     }
 
     async fn follow(mut self, news: mpsc::Sender<News>) {
@@ -277,59 +274,10 @@ fn pause(rounds: usize, dice: u64) -> Duration {
     Duration::from_micros(half_us + dice % half_us.max(1))
 }
 
-/// Writes documents as keys.
-struct EtcdStore {
-    members: Members,
-    client: Option<Client>,
-}
-
-impl Store for EtcdStore {
-    async fn carry_out(&mut self, order: Order) -> Result<(), WriteError> {
-        let prefix = self.members.prefix();
-        let key = match order.source {
-            Some(source) if source.starts_with(prefix) => String::from(source),
-            _ => format!("{prefix}{}", order.tenant),
-        };
-        let mut fault = self.members.unreachable("no answer");
-        // The connection may have been lost since the last write: that is no failure yet.
-        for _ in 0..=self.members.count() {
-            match self.try_write(&key, order.text.clone()).await {
-                Ok(()) => return Ok(()),
-                Err(failed) => fault = failed,
-            }
-            self.client = None;
-            if fault.reason == PolicyFault::Denied {
-                break;
-            }
-            self.members.pass();
-        }
-        Err(WriteError::Failed(fault.text))
-    }
-}
-
-impl EtcdStore {
-    async fn try_write(&mut self, key: &str, text: Option<bytes::Bytes>) -> Result<(), Fault> {
-        if self.client.is_none() {
-            self.client = Some(self.members.connect().await?);
-        }
-        let client = self.client.as_mut().expect("it has just been made");
-        let writing = async {
-            match text {
-                Some(text) => client.put(key, text, None).await.map(drop),
-                None => client.delete(key, None).await.map(drop),
-            }
-        };
-        match timeout(REQUEST_TIME_MAX.as_std(), writing).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(self.members.fault(&error)),
-            Err(_) => Err(self.members.unreachable("no answer")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::members::tests::{Member, members};
 
     #[test]
     fn range_ends_behind_every_key_with_the_prefix() {
@@ -362,5 +310,23 @@ mod tests {
         assert_eq!(tenant("/policies/acme").as_deref(), Some("acme"));
         assert_eq!(tenant("/policies/team/acme").as_deref(), Some("acme"));
         assert_eq!(tenant("/policies/"), None);
+    }
+
+    #[test]
+    fn watch_behind_a_compaction_says_so() {
+        let member = Member::start();
+        let etcd = Etcd { members: members([member.url()]), page_keys: 1 };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let fault = runtime.expect("a runtime").block_on(async {
+            let mut client = etcd.members.connect().await.expect("it answers");
+            for _ in 0..3 {
+                client.put("/policies/a", "x", None).await.expect("it answers");
+            }
+            client.compact(4, None).await.expect("it answers");
+            let stream = etcd.watch(&client, 2).await.expect("it answers");
+            let (news, _heard) = mpsc::channel(1);
+            etcd.hear(stream, &news).await.ok().expect("somebody listens")
+        });
+        assert_eq!(fault.reason, PolicyFault::Compacted);
     }
 }

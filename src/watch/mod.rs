@@ -16,6 +16,8 @@
 mod disk;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "etcd")]
+mod etcd_store;
 mod files;
 mod folder;
 mod keeper;

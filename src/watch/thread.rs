@@ -156,3 +156,74 @@ async fn watch<S: Source>(
     }
     keeper.write();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::{Initial, Password, Runtime};
+    use crate::engine::Engine;
+    use crate::policy::Unmatched;
+    use crate::telemetry::Events;
+    use crate::watch::options::{EtcdOptions, TlsOptions};
+    use crate::watch::writer::{Order, WriteError};
+    use bytes::Bytes;
+    use std::path::{Path, PathBuf};
+
+    fn target() -> Target {
+        let clock = Clock::manual(crate::time::Timestamp::EPOCH);
+        let runtime = Runtime::new(Initial::small());
+        let service = Arc::new(Service::new(Engine::new(4, 1), runtime, clock.now()));
+        Target { service, events: Events::new().policies(), clock }
+    }
+
+    fn options(path: &Path) -> Options {
+        Options {
+            path: path.to_owned(),
+            poll_period: Duration::from_secs(60),
+            unmatched: Unmatched::Allow,
+            document_bytes_max: "1kb".parse().expect("a size"),
+            last_good: PathBuf::new(),
+            etcd: EtcdOptions {
+                enabled: false,
+                endpoints: Vec::new(),
+                prefix: "/policies/".to_owned(),
+                user: String::new(),
+                password: serde_yaml::from_str::<Password>("''").expect("text"),
+                start_wait: Duration::from_secs(1),
+                tls: TlsOptions {
+                    ca: PathBuf::new(),
+                    certificate: PathBuf::new(),
+                    key: PathBuf::new(),
+                    server_name: String::new(),
+                },
+            },
+        }
+    }
+
+    /// What comes of an order.
+    fn submit(watch: &Watch, text: Option<&'static [u8]>) -> Result<(), WriteError> {
+        let (answer, answered) = sync_channel(1);
+        let order = Order { tenant: "a".into(), source: None, text: text.map(Bytes::from_static) };
+        let tell = move |result| answer.send(result).expect("it is waited for");
+        watch.writer().submit(order, Box::new(tell));
+        answered.recv().expect("every order is answered")
+    }
+
+    #[test]
+    fn order_is_carried_out_where_policies_come_from() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let watch = watch_path(&options(folder.path()), target()).expect("it is there");
+        let watch = watch.expect("a path was given");
+        assert_eq!(submit(&watch, Some(b"name: a")), Ok(()));
+        let file = folder.path().join("a.yaml");
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"name: a");
+        assert_eq!(submit(&watch, None), Ok(()));
+        assert!(!file.exists());
+        assert!(matches!(submit(&watch, None), Err(WriteError::Failed(_))));
+    }
+
+    #[test]
+    fn without_a_path_there_is_nothing_to_watch() {
+        assert!(watch_path(&options(Path::new("")), target()).expect("no fault").is_none());
+    }
+}
