@@ -42,8 +42,10 @@ pub(super) enum Item {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Full;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Replica {
+    documents_max: usize,
+    bytes_max: usize,
     known: HashMap<Box<str>, Known>,
     known_bytes: usize,
     pending: HashMap<Box<str>, Option<Document>>,
@@ -57,7 +59,24 @@ struct Known {
     bytes: usize,
 }
 
+impl Default for Replica {
+    fn default() -> Self {
+        Self::bounded(DOCUMENTS_MAX, DOCUMENTS_BYTES_MAX)
+    }
+}
+
 impl Replica {
+    fn bounded(documents_max: usize, bytes_max: usize) -> Self {
+        Self {
+            documents_max,
+            bytes_max,
+            known: HashMap::new(),
+            known_bytes: 0,
+            pending: HashMap::new(),
+            skipped: 0,
+        }
+    }
+
     /// Everything that the source holds now, and what stays because it cannot be read. Returns
     /// how many documents did not fit.
     pub(super) fn all(&mut self, documents: Vec<Document>, kept: &[Box<str>]) -> usize {
@@ -92,7 +111,7 @@ impl Replica {
         }
         let others_bytes = self.known_bytes - before.map_or(0, |known| known.bytes);
         let is_new = usize::from(before.is_none());
-        if self.known.len() + is_new > DOCUMENTS_MAX || others_bytes + bytes > DOCUMENTS_BYTES_MAX {
+        if self.known.len() + is_new > self.documents_max || others_bytes + bytes > self.bytes_max {
             return Err(Full);
         }
         self.known_bytes = others_bytes + bytes;
@@ -217,18 +236,15 @@ mod tests {
 
     #[test]
     fn document_that_does_not_fit_leaves_its_earlier_version() {
-        let large = |source: &str, bytes: usize, revision| Document {
-            text: vec![b'#'; bytes].into(),
-            ..document(source, "", revision)
-        };
-        let mut replica = Replica::default();
-        let half = DOCUMENTS_BYTES_MAX / 2;
-        let over = replica.all(vec![large("a", half, 1), document("b", "x", 2)], &[]);
-        assert_eq!(over, 0);
+        let mut replica = Replica::bounded(2, 100);
+        let large = "#".repeat(50);
+        assert_eq!(replica.all(vec![document("a", &large, 1), document("b", "x", 2)], &[]), 0);
         replica.take();
-        assert_eq!(replica.item(Item::Put(large("b", half, 3))), Err(Full));
+        assert_eq!(replica.item(put("b", &large, 3)), Err(Full));
+        assert_eq!(replica.item(put("c", "x", 3)), Err(Full));
         assert!(replica.take().is_empty());
         replica.item(gone("a")).expect("it fits");
-        assert_eq!(replica.item(Item::Put(large("b", half, 3))), Ok(()));
+        assert_eq!(replica.item(put("b", &large, 3)), Ok(()));
+        assert_eq!(replica.item(put("c", "x", 3)), Ok(()));
     }
 }
