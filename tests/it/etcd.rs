@@ -1,7 +1,7 @@
 //! An etcd of the test's own, on ports that were free, and a client of it.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -65,6 +65,10 @@ impl Etcd {
         let scheme =
             if self.flags.iter().any(|flag| flag == "--cert-file") { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.ports[1])
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.ports[1]).into()
     }
 
     /// A folder that lives as long as it does.

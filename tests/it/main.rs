@@ -28,6 +28,8 @@ mod pushes;
 mod readme;
 mod redis;
 mod redis_rs;
+#[cfg(feature = "etcd")]
+mod relay;
 mod resp;
 mod server;
 mod scripts;

@@ -33,7 +33,8 @@ pub(crate) fn wait_for(look: impl Fn() -> Page, shown: impl Fn(&Page) -> bool) -
     loop {
         let page = look();
         if shown(&page) {
-            return page;
+            // A page is no moment: some of it was read before what was waited for.
+            return look();
         }
         assert!(clock.now().since(began) < PATIENCE, "it never comes: {page:#?}");
     }

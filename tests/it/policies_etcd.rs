@@ -17,6 +17,7 @@ use crate::policies::{
     APPLIED, BROKEN, IN_FORCE, OUTDATED, REFUSED, REMOVED, SKIPPED, SOURCE_UP, is, tenant,
     wait_for, wait_until,
 };
+use crate::relay::Relay;
 use crate::server::{Program, Tollgate};
 
 const SOURCE_REVISION: &str = "tollgate_policy_source_revision";
@@ -157,6 +158,26 @@ fn thousand_changes_of_one_tenant_are_taken_over_as_few() {
 }
 
 #[test]
+fn way_to_etcd_that_comes_and_goes_loses_no_change() {
+    let etcd = Etcd::start();
+    let relay = Relay::start(etcd.address());
+    etcd.put("/policies/a", &tenant("a", 0));
+    let tollgate = Tollgate::start(&["--etcd", &relay.url()]);
+    for limit in 1..=10 {
+        relay.cut();
+        wait_until(&tollgate, |page| is(page, SOURCE_UP, 0));
+        etcd.put("/policies/a", &tenant("a", limit));
+        relay.mend();
+        wait_until(&tollgate, |page| is(page, SOURCE_UP, 1));
+        let revision = etcd.put("/policies/b", &tenant("b", limit));
+        wait_until(&tollgate, |page| knows(page, revision));
+        assert_eq!(relay.connections(), 1);
+    }
+    let page = wait_until(&tollgate, |page| is(page, APPLIED, 21));
+    assert!(is(&page, IN_FORCE, 2), "{page:?}");
+}
+
+#[test]
 fn long_silence_of_etcd_is_noticed_and_nothing_is_missed() {
     let etcd = Etcd::start();
     etcd.put("/policies/a", &tenant("a", 1));
@@ -231,36 +252,46 @@ fn etcd_with_passwords_lets_in_who_has_one() {
     }
 }
 
-/// Makes a certificate of this machine that signs itself, for both ends.
+/// Makes an authority, and of it a certificate of this machine for both ends.
 fn certify(folder: &Path) {
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-        .args(["-nodes", "-days", "2", "-subj", "/CN=test", "-keyout", "key.pem"])
-        .args(["-out", "cert.pem", "-addext", "subjectAltName=IP:127.0.0.1,DNS:etcd.test"])
-        .args(["-addext", "extendedKeyUsage=serverAuth,clientAuth"])
-        .current_dir(folder)
-        .output()
-        .expect("openssl is installed: scripts/needs.sh");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let extensions = "subjectAltName=IP:127.0.0.1,DNS:etcd.test\n\
+                      extendedKeyUsage=serverAuth,clientAuth\n";
+    std::fs::write(folder.join("extensions"), extensions).expect("it is written");
+    let steps = [
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+         -subj /CN=authority -keyout ca-key.pem -out ca.pem",
+        "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+         -subj /CN=test -keyout key.pem -out request.pem",
+        "x509 -req -in request.pem -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 \
+         -extfile extensions -out cert.pem",
+    ];
+    for step in steps {
+        let made = Command::new("openssl")
+            .args(step.split_whitespace())
+            .current_dir(folder)
+            .output()
+            .expect("openssl is installed: scripts/needs.sh");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
 }
 
 #[test]
 fn encrypted_etcd_is_read_by_who_is_certified() {
     let etcd = Etcd::start_with(|folder| {
         certify(folder);
-        let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
+        let [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"].map(|name| folder.join(name));
         let read = |path| std::fs::read(path).expect("it was made");
         let tls = TlsOptions::new()
-            .ca_certificate(Certificate::from_pem(read(&cert)))
+            .ca_certificate(Certificate::from_pem(read(&ca)))
             .identity(Identity::from_pem(read(&cert), read(&key)));
-        let [cert, key] = [cert, key].map(|path| path.display().to_string());
-        let flags = ["--cert-file", &cert, "--key-file", &key, "--trusted-ca-file", &cert];
+        let [ca, cert, key] = [ca, cert, key].map(|path| path.display().to_string());
+        let flags = ["--cert-file", &cert, "--key-file", &key, "--trusted-ca-file", &ca];
         let flags = flags.map(str::to_owned).into_iter().chain(["--client-cert-auth".to_owned()]);
         (flags.collect(), ConnectOptions::new().with_tls(tls))
     });
     etcd.put("/policies/a", &tenant("a", 1));
-    let [cert, key] = ["cert.pem", "key.pem"].map(|name| etcd.folder().join(name));
-    let ca = format!("policies.etcd.tls.ca={}", cert.display());
+    let [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"].map(|name| etcd.folder().join(name));
+    let ca = format!("policies.etcd.tls.ca={}", ca.display());
     let certificate = format!("policies.etcd.tls.certificate={}", cert.display());
     let key = format!("policies.etcd.tls.key={}", key.display());
     let name = "policies.etcd.tls.server_name=etcd.test";

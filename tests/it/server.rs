@@ -82,7 +82,7 @@ impl Program {
 
     /// Where it answers by HTTP, as it says itself.
     pub(crate) fn http_port(&self) -> u16 {
-        let info = self.connect().line("INFO server");
+        let info = self.connect().line("INFO everything");
         let port = info.split_once("http_port:").expect("it says so").1;
         let digits = port.split(|byte: char| !byte.is_ascii_digit()).next();
         digits.and_then(|digits| digits.parse().ok()).expect("a port")
