@@ -24,7 +24,7 @@ pub(super) struct SettingFlags {
     /// Folder or file of policy documents
     #[arg(long, value_name = "PATH")]
     policies: Option<PathBuf>,
-    /// Read policies from etcd: members of the cluster such as http://127.0.0.1:2379
+    /// Read policies from etcd: members such as <http://127.0.0.1:2379>
     #[arg(long, value_name = "URL,...", conflicts_with = "policies")]
     etcd: Option<String>,
     /// Any setting by its name, such as `engine.memory_max=512mb`; may be given more than once

@@ -50,7 +50,9 @@ impl Prepared {
         if let Some(http) = http {
             http.stop().await;
         }
-        watch.map(Watch::stop);
+        if let Some(watch) = watch {
+            watch.stop();
+        }
         Ok(served?)
     }
 }

@@ -11,7 +11,8 @@
 use std::hash::{BuildHasher, RandomState};
 
 use etcd_client::{
-    Client, EventType, GetOptions, KeyValue, KvClient, WatchOptions, WatchResponse, WatchStream,
+    Client, EventType, GetOptions, KeyValue, KvClient, ResponseHeader, WatchOptions, WatchResponse,
+    WatchStream,
 };
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -131,7 +132,7 @@ impl Etcd {
             let options = GetOptions::new().with_range(end.clone()).with_revision(loaded.revision);
             let mut page = self.page(&mut kv, &from, options).await?;
             // Zero asks for the newest, which all further pages are of.
-            let revision = page.header().map_or(0, |header| header.revision());
+            let revision = page.header().map_or(0, ResponseHeader::revision);
             loaded.revision = loaded.revision.max(revision);
             let more = page.more();
             let keys = page.take_kvs();

@@ -74,7 +74,7 @@ mod tests {
 
     fn order(source: Option<&str>, text: Option<&'static str>) -> Order {
         let source = source.map(Into::into);
-        Order { tenant: "a".into(), source, text: text.map(|text| Bytes::from(text)) }
+        Order { tenant: "a".into(), source, text: text.map(Bytes::from) }
     }
 
     async fn keys(store: &EtcdStore) -> Result<Vec<String>, Error> {

@@ -90,7 +90,7 @@ impl Keeper {
             }
             Err(error) => {
                 let text = format!("read {}: {error}", path.display());
-                self.fault(Fault::new(PolicyFault::LastGood, text));
+                self.fault(&Fault::new(PolicyFault::LastGood, text));
                 0
             }
         }
@@ -152,7 +152,7 @@ impl Keeper {
                 self.source_revision = revision;
                 self.is_back();
             }
-            News::Fault(fault) => self.fault(fault),
+            News::Fault(fault) => self.fault(&fault),
         }
     }
 
@@ -161,10 +161,10 @@ impl Keeper {
             "there are more than {DOCUMENTS_MAX} documents, or more than {DOCUMENTS_BYTES_MAX} \
              bytes of them"
         );
-        self.fault(Fault::new(PolicyFault::Full, text));
+        self.fault(&Fault::new(PolicyFault::Full, text));
     }
 
-    fn fault(&mut self, fault: Fault) {
+    fn fault(&mut self, fault: &Fault) {
         self.target.events.failed(fault.reason);
         if is_away(fault.reason) {
             self.target.events.source_up.set(0.0);
@@ -280,7 +280,7 @@ impl Keeper {
             // Tried again, for it may be a disk that is full just now.
             Err(error) => {
                 let text = format!("write {}: {error}", path.display());
-                self.fault(Fault::new(PolicyFault::LastGood, text));
+                self.fault(&Fault::new(PolicyFault::LastGood, text));
             }
         }
     }

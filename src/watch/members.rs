@@ -67,7 +67,7 @@ impl Members {
     }
 
     pub(super) async fn connect(&self) -> Result<Client, Fault> {
-        let options = self.connect_options().map_err(|text| self.unreachable(text))?;
+        let options = self.connect_options().map_err(|text| self.unreachable(&text))?;
         let connecting = Client::connect([self.name()], Some(options));
         match timeout(CONNECT_TIME_MAX.as_std(), connecting).await {
             Ok(Ok(client)) => Ok(client),
@@ -94,8 +94,8 @@ impl Members {
         Ok(options)
     }
 
-    pub(super) fn unreachable(&self, text: impl ToString) -> Fault {
-        let text = format!("ask {}: {}", self.name(), text.to_string());
+    pub(super) fn unreachable(&self, text: &str) -> Fault {
+        let text = format!("ask {}: {text}", self.name());
         Fault::new(PolicyFault::Unreachable, text)
     }
 

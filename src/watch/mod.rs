@@ -63,8 +63,8 @@ struct Fault {
 }
 
 impl Fault {
-    fn new(reason: PolicyFault, text: impl ToString) -> Self {
-        Self { reason, text: text.to_string() }
+    fn new(reason: PolicyFault, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
     }
 }
 

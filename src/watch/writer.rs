@@ -105,7 +105,7 @@ pub(super) async fn serve(mut store: impl Store, mut orders: Orders) {
         answering.answer(store.carry_out(order).await);
     }
     // Nobody can give orders any longer; that is no reason for the watch to end.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// A folder, where each tenant has a file.
