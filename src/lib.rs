@@ -6,6 +6,8 @@
 // Core: synchronous, told the time, no I/O, no logging, no clock.
 pub mod time; // when: Timestamp, Duration, Clock
 pub mod size; // how much: Bytes, amounts left to the machine
+#[cfg(feature = "server")]
+mod yaml; // documents of people: read strictly, a complaint with its place
 pub mod limit; // may this pass: Quota, Cost, Decision, the algorithms
 #[cfg(feature = "server")]
 mod protocol; // the wire: RESP bytes to requests, replies to bytes

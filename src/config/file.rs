@@ -14,6 +14,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_yaml::Value;
 
 use crate::size::Bytes;
+use crate::yaml::Complaint;
 
 use super::Error;
 use super::layers::{Layers, join};
@@ -25,11 +26,7 @@ pub(super) fn lay(layers: &mut Layers, path: &Path) -> Result<(), Error> {
     let document = read(path)?;
     let section = Section { layers, path: "" };
     section.deserialize(serde_yaml::Deserializer::from_str(&document)).map_err(|err| {
-        let (line, column) = err.location().map_or((1, 1), |at| (at.line(), at.column()));
-        let message = err.to_string();
-        // The library ends a message with the place, where we have it in front.
-        let place = format!(" at line {line} column {column}");
-        let complaint = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+        let Complaint { line, column, text: complaint } = Complaint::from(err);
         Error::InFile { path: path.to_owned(), line, column, complaint }
     })
 }

@@ -14,19 +14,30 @@
 //! refused leaves the last good one of its source in force.
 
 mod book;
+mod bucket;
 mod calendar;
+mod compile;
+mod document;
 mod facts;
+mod given;
+mod index;
+mod make;
+mod make_quota;
+mod make_rule;
 mod options;
+mod pattern;
 mod rule;
 mod snapshot;
 mod tenant;
+mod words;
 
 pub(crate) use book::{Applied, Book, Change, DocumentStatus};
 pub(crate) use calendar::{Calendar, CalendarUnit, Period};
 pub(crate) use facts::Facts;
 pub(crate) use options::{Options, Unmatched};
+pub(crate) use pattern::{Dimension, Matcher, Pattern};
 pub(crate) use rule::{
     Degrade, Enforcement, ManagedBy, Mode, QuotaKind, Rule, RuleQuota, Scope, Tier,
 };
 pub(crate) use snapshot::Snapshot;
-pub(crate) use tenant::{Match, Tenant};
+pub(crate) use tenant::{BucketOwner, Match, Tenant, Terms};

@@ -16,9 +16,7 @@ pub(crate) struct Options {
 }
 
 /// The answer to a request of an unknown tenant, or that no rule matches.
-#[derive(
-    Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Unmatched {
     #[default]

@@ -6,21 +6,25 @@ use crate::limit::Quota;
 use crate::time::Timestamp;
 
 use super::calendar::Calendar;
+use super::pattern::{Dimension, Matcher};
 
 /// One rule of a tenant.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rule {
     /// For people, errors and metrics: the name in the document, else the canonical matcher.
     pub(crate) name: Box<str>,
-    /// The dimensions that it constrains, such as `endpoint+caller`; empty for all requests.
-    pub(crate) class: Box<str>,
+    /// Whether the document gives it that name.
+    pub(super) is_named: bool,
+    pub(crate) matcher: Matcher,
+    /// Each value of these has a bucket of its own; they are constrained by the matcher, too.
+    pub(crate) per: Box<[Dimension]>,
     pub(crate) mode: Mode,
     /// Of a hundred requests, how many are enforced; the others are as in shadow.
     pub(crate) enforce_percent: u8,
     /// All of them must allow; none where the limit is `unlimited`.
     pub(crate) quotas: Box<[RuleQuota]>,
     /// Judged beside `quotas` and never enforced.
-    pub(crate) candidate: Option<RuleQuota>,
+    pub(crate) candidate: Option<Box<RuleQuota>>,
     /// What a request costs that does not say.
     pub(crate) cost: u64,
     pub(crate) tier: Option<Tier>,
@@ -33,13 +37,36 @@ pub(crate) struct Rule {
     pub(crate) managed_by: ManagedBy,
 }
 
+impl Rule {
+    /// The class of a rule for all requests.
+    const TENANT_CLASS: &str = "tenant";
+
+    /// The dimensions that it constrains, such as `endpoint+caller`: what EXPLAIN calls its
+    /// class.
+    pub(crate) fn class(&self) -> String {
+        let names: Vec<&str> =
+            self.matcher.constraints().iter().map(|(dimension, _)| dimension.name()).collect();
+        if names.is_empty() { Self::TENANT_CLASS.to_owned() } else { names.join("+") }
+    }
+
+    /// Whether it may deny anything; else it decides beside others and lets pass.
+    pub(crate) fn enforces(&self) -> bool {
+        self.mode == Mode::Enforce && self.enforce_percent > 0
+    }
+
+    /// Whether its `until` has not come.
+    pub(crate) fn lasts(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
 /// One quota of a rule.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RuleQuota {
     /// Its name in `limits:`, if it has one.
     pub(crate) name: Option<Box<str>>,
     pub(crate) kind: QuotaKind,
-    /// The bucket's name up to the values of `per`: tenant, rule and quota, each with its length.
+    /// The bucket's name up to the values of `per`; see `bucket`.
     pub(super) bucket_prefix: Box<[u8]>,
 }
 
@@ -50,8 +77,9 @@ pub(crate) enum QuotaKind {
     Plain(Quota),
     /// A limit per window, and above it a credit of `burst` that refills in ten windows.
     Credit { quota: Quota, burst: u64 },
-    /// A limit, with its burst on top, per day, week, month or year of a time zone.
-    Calendar { limit: u64, burst: u64, calendar: Calendar },
+    /// A fixed window, with its burst on top, whose beginning and length the calendar says; that
+    /// of the quota itself means nothing.
+    Calendar { quota: Quota, calendar: Calendar },
     /// At most so many in flight: only leases and reservations count.
     Concurrency(u64),
     /// Everything passes; the rule takes the place of less specific ones.

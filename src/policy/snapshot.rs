@@ -1,18 +1,22 @@
 //! All tenants in force at one revision.
+//!
+//! A reader takes it once for a batch and keeps it that long; a newer one is another snapshot.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 use super::options::Unmatched;
 use super::tenant::Tenant;
 
-/// Never changes; a reader keeps it for as long as it answers a batch.
+/// Never changes.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
-    /// The newest revision of the store that is part of it.
+    /// The newest revision of the store that has been looked at for it.
     pub(crate) revision: u64,
-    tenants: HashMap<Box<[u8]>, Arc<Tenant>>,
-    unmatched: Unmatched,
+    pub(super) tenants: HashMap<Box<[u8]>, Arc<Tenant>, FixedState>,
+    pub(super) unmatched: Unmatched,
 }
 
 impl Snapshot {
@@ -20,6 +24,7 @@ impl Snapshot {
         self.tenants.get(name)
     }
 
+    /// In no particular order.
     pub(crate) fn tenants(&self) -> impl Iterator<Item = &Arc<Tenant>> {
         self.tenants.values()
     }
