@@ -30,6 +30,8 @@ mod commands; // argv to reply: the table, the gate, the handlers
 #[cfg(feature = "server")]
 mod telemetry; // metric names, log setup
 #[cfg(feature = "server")]
+mod watch; // where policies come from: etcd, files
+#[cfg(feature = "server")]
 mod server; // the RESP listener
 #[cfg(feature = "server")]
 mod admin; // the HTTP API

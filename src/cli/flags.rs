@@ -21,6 +21,12 @@ pub(super) struct SettingFlags {
     /// Port for HTTP; without it, the RESP port plus 1000
     #[arg(long, value_name = "N")]
     http_port: Option<u16>,
+    /// Folder or file of policy documents
+    #[arg(long, value_name = "PATH")]
+    policies: Option<PathBuf>,
+    /// Read policies from etcd: members such as <http://127.0.0.1:2379>
+    #[arg(long, value_name = "URL,...", conflicts_with = "policies")]
+    etcd: Option<String>,
     /// Any setting by its name, such as `engine.memory_max=512mb`; may be given more than once
     #[arg(long, value_name = "SECTION.KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
@@ -43,10 +49,14 @@ impl SettingFlags {
 
     fn flags(&self) -> Vec<Flag> {
         let bind = self.bind.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",");
+        let policies = self.policies.as_ref().map(|path| path.display().to_string());
         let named = [
             ("--bind", "server.bind", Some(bind).filter(|addresses| !addresses.is_empty())),
             ("--port", "server.port", self.port.map(|port| port.to_string())),
             ("--http-port", "server.http.port", self.http_port.map(|port| port.to_string())),
+            ("--policies", "policies.path", policies),
+            ("--etcd", "policies.etcd.endpoints", self.etcd.clone()),
+            ("--etcd", "policies.etcd.enabled", self.etcd.is_some().then(|| "true".to_owned())),
         ];
         let named = named.into_iter().filter_map(|(name, path, value)| {
             Some(Flag { name: name.to_owned(), path: path.to_owned(), value: value? })
@@ -86,6 +96,17 @@ mod tests {
         assert_eq!(settings.server.port, 7);
         assert_eq!(settings.server.http.port.to_string(), "8");
         assert!(settings.render().contains("level: warn"));
+    }
+
+    #[test]
+    fn one_flag_turns_etcd_on_and_names_its_members() {
+        let line = "t --etcd http://a:1,http://b:2";
+        let flags = Line::parse_from(line.split(' ')).settings.flags();
+        let settings = Settings::load(None, [], &flags).expect("all of it is right");
+        assert!(settings.policies.etcd.enabled);
+        assert_eq!(settings.policies.etcd.endpoints, ["http://a:1", "http://b:2"]);
+        let both = Line::try_parse_from("t --etcd http://a:1 --policies b".split(' '));
+        assert!(both.is_err());
     }
 
     #[test]

@@ -214,7 +214,8 @@ impl Worker {
             kill: Arc::clone(slot.killed()),
         }));
         let runs_scripts = true;
-        let (policies, lane) = (service.policies(), service.prefilter().new_lane());
+        let policies = Arc::clone(&service.policies().snapshot());
+        let lane = service.prefilter().new_lane();
         Self {
             service,
             tally,

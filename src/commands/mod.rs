@@ -50,8 +50,10 @@ mod parameter_table;
 #[cfg(test)]
 mod panicking;
 mod parameters;
+mod password;
 mod pause;
 mod policed;
+mod policies;
 mod runner;
 mod random_elements;
 mod running;
@@ -86,6 +88,7 @@ pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
     LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
 };
+pub(crate) use password::Password;
 pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::options::{LogEntries, ScriptOptions};
+use crate::policy;
 use crate::prefilter;
 use crate::size::BytesMax;
 use crate::time::Duration;
@@ -37,6 +38,7 @@ pub(crate) struct Runtime {
     pub(super) scripts: ScriptOptions,
     /// As they were at the start.
     pub(super) prefilter: prefilter::Options,
+    pub(super) policies: policy::Options,
     /// In microseconds; zero for never.
     pub(super) busy_after_us: AtomicU64,
     /// In microseconds; negative for no slow log.
@@ -66,6 +68,7 @@ pub(crate) struct Initial {
     pub(crate) dragonfly_rounding: bool,
     pub(crate) scripts: ScriptOptions,
     pub(crate) prefilter: prefilter::Options,
+    pub(crate) policies: policy::Options,
     pub(crate) slowlog_threshold: Duration,
     pub(crate) slowlog_entries_max: usize,
     pub(crate) latency_threshold: Duration,
@@ -95,6 +98,10 @@ impl Initial {
                 accept_unknown_flags: true,
             },
             prefilter: prefilter::Options::small(true),
+            policies: policy::Options {
+                unmatched: policy::Unmatched::Allow,
+                document_bytes_max: "1mb".parse().expect("a size"),
+            },
             slowlog_threshold: Duration::from_secs(1),
             slowlog_entries_max: 0,
             latency_threshold: Duration::ZERO,
@@ -119,6 +126,7 @@ impl Runtime {
             busy_after_us: initial.scripts.busy_after.as_micros().into(),
             scripts: initial.scripts,
             prefilter: initial.prefilter,
+            policies: initial.policies,
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),

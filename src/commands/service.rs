@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
@@ -17,6 +16,7 @@ use super::latency::Latency;
 use super::monitor::Monitors;
 use super::pause::Pause;
 use super::policed::Tops;
+use super::policies::Policies;
 use super::push::Push;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
@@ -41,7 +41,6 @@ pub(crate) struct Service {
     table: Table,
     runtime: Runtime,
     prefilter: Prefilter,
-    policies: ArcSwap<Snapshot>,
     tops: Tops,
     /// Checks of tenants that no policy knows.
     unknown_tenants: AtomicU64,
@@ -61,6 +60,7 @@ pub(crate) struct Service {
     tracking: Tracking,
     monitors: Monitors,
     pause: Pause,
+    policies: Policies,
     /// By connection.
     waits: DashMap<u64, Arc<Wait>, KeyHasher>,
     /// Ended, and still with keys in shards that were held for long.
@@ -76,8 +76,8 @@ impl Service {
         let (channels, tracking) = (Channels::new(engine.hasher()), Tracking::new(engine.hasher()));
         // A seed as secret as the engine's, and another one.
         let prefilter_seed = engine.hasher().key(b"prefilter").hash();
+        let policies = Policies::new(&runtime.policies);
         Self {
-            policies: ArcSwap::default(),
             tops: Tops::new(engine.hasher().clone()),
             unknown_tenants: AtomicU64::default(),
             prefilter: Prefilter::new(&runtime.prefilter, prefilter_seed),
@@ -99,6 +99,7 @@ impl Service {
             tracking,
             monitors: Monitors::default(),
             pause: Pause::default(),
+            policies,
             waits,
             unwaited: Mutex::default(),
         }
@@ -118,6 +119,10 @@ impl Service {
 
     pub(crate) fn pause(&self) -> &Pause {
         &self.pause
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     pub(super) fn waits(&self) -> &DashMap<u64, Arc<Wait>, KeyHasher> {
@@ -207,20 +212,10 @@ impl Service {
     }
 
     /// The remembered denials.
-    /// The policies in force.
-    pub(crate) fn policies(&self) -> Arc<Snapshot> {
-        self.policies.load_full()
-    }
-
-    /// Puts other policies in force: every batch that begins from here on sees them.
-    pub(crate) fn publish(&self, policies: Arc<Snapshot>) {
-        self.policies.store(policies);
-    }
-
     /// Brings a snapshot up to date.
     #[inline]
     pub(super) fn refresh(&self, policies: &mut Arc<Snapshot>) {
-        let current = self.policies.load();
+        let current = self.policies.snapshot();
         if !Arc::ptr_eq(&current, policies) {
             *policies = Arc::clone(&current);
         }

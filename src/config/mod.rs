@@ -21,6 +21,7 @@ use crate::engine;
 use crate::prefilter;
 use crate::server;
 use crate::telemetry;
+use crate::watch;
 
 pub(crate) use error::Error;
 use layers::Layers;
@@ -33,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) engine: engine::Options,
     pub(crate) prefilter: prefilter::Options,
     pub(crate) limits: LimitOptions,
+    pub(crate) policies: watch::Options,
     pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,

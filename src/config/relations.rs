@@ -2,11 +2,20 @@
 
 use crate::server::HTTP_PORT_OFFSET;
 use crate::size::OrAuto;
+use crate::watch::EtcdOptions;
 
 use super::{Error, Settings};
 
 pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
-    [addresses(settings), password(settings), ports(settings), sizes(settings), spans(settings)]
+    let complaints = [
+        addresses(settings),
+        passwords(settings),
+        policies(settings),
+        ports(settings),
+        sizes(settings),
+        spans(settings),
+    ];
+    complaints
         .into_iter()
         .flatten()
         .next()
@@ -20,11 +29,73 @@ fn addresses(settings: &Settings) -> Option<String> {
     })
 }
 
-fn password(settings: &Settings) -> Option<String> {
-    (settings.server.password.secret() == Some("***")).then(|| {
-        "server.password is `***`, which `tollgate config` prints in place of a password: write \
-         the password itself"
-            .to_owned()
+fn passwords(settings: &Settings) -> Option<String> {
+    let passwords = [
+        ("server.password", &settings.server.password),
+        ("policies.etcd.password", &settings.policies.etcd.password),
+    ];
+    let masked = passwords.into_iter().find(|(_, password)| password.secret() == Some("***"));
+    masked.map(|(name, _)| {
+        format!(
+            "{name} is `***`, which `tollgate config` prints in place of a password: write the \
+             password itself"
+        )
+    })
+}
+
+fn policies(settings: &Settings) -> Option<String> {
+    let policies = &settings.policies;
+    if policies.poll_period.is_zero() {
+        return Some("policies.poll_period is 0, which never rests: write at least 1s".to_owned());
+    }
+    if !policies.etcd.enabled {
+        return None;
+    }
+    if let Some(path) = policies.path() {
+        return Some(format!(
+            "policies.etcd.enabled is true and policies.path is {}: policies come from one place, \
+             so leave one of the two out",
+            path.display()
+        ));
+    }
+    etcd(&policies.etcd)
+}
+
+fn etcd(options: &EtcdOptions) -> Option<String> {
+    if options.endpoints.is_empty() {
+        return Some(
+            "policies.etcd.endpoints is empty: name a member such as http://127.0.0.1:2379"
+                .to_owned(),
+        );
+    }
+    if options.prefix.is_empty() {
+        return Some(
+            "policies.etcd.prefix is empty, so that every key of etcd would be a policy: write a \
+             beginning such as /policies/"
+                .to_owned(),
+        );
+    }
+    let tls = &options.tls;
+    if tls.certificate.as_os_str().is_empty() != tls.key.as_os_str().is_empty() {
+        return Some(
+            "of policies.etcd.tls.certificate and policies.etcd.tls.key one is empty: our \
+             certificate needs its key, so name both or neither"
+                .to_owned(),
+        );
+    }
+    options.endpoints.iter().find_map(|endpoint| {
+        let is_encrypted = endpoint.starts_with("https://");
+        if !is_encrypted && !endpoint.starts_with("http://") {
+            return Some(format!(
+                "policies.etcd.endpoints holds `{endpoint}`: begin it with http:// or https://"
+            ));
+        }
+        (is_encrypted && tls.ca.as_os_str().is_empty()).then(|| {
+            format!(
+                "policies.etcd.endpoints holds `{endpoint}` and policies.etcd.tls.ca is empty: \
+                 name the file with the certificates that sign for the cluster"
+            )
+        })
     })
 }
 
@@ -91,7 +162,16 @@ mod tests {
 
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
-        let rows: [(&[(&str, &str)], &str); 6] = [
+        let etcd = ("policies.etcd.enabled", "true");
+        let rows: [(&[(&str, &str)], &str); 14] = [
+            (&[("server.password", "***")], "server.password is `***`"),
+            (&[("policies.etcd.password", "***")], "policies.etcd.password is `***`"),
+            (&[("policies.poll_period", "0s")], "policies.poll_period is 0"),
+            (&[etcd, ("policies.path", "a")], "policies.etcd.enabled is true and policies.path"),
+            (&[etcd, ("policies.etcd.endpoints", "")], "policies.etcd.endpoints is empty"),
+            (&[etcd, ("policies.etcd.endpoints", "a:1")], "policies.etcd.endpoints holds `a:1`"),
+            (&[etcd, ("policies.etcd.endpoints", "https://a:1")], "policies.etcd.endpoints holds"),
+            (&[etcd, ("policies.etcd.tls.key", "a")], "of policies.etcd.tls.certificate and"),
             (&[("server.bind", "")], "server.bind is empty"),
             (&[("server.port", "65000")], "server.http.port is auto"),
             (&[("server.http.port", "6379")], "server.http.port and server.port are both 6379"),
@@ -107,7 +187,8 @@ mod tests {
 
     #[test]
     fn settings_at_their_bounds_are_taken() {
-        let rows: [&[(&str, &str)]; 4] = [
+        let rows: [&[(&str, &str)]; 5] = [
+            &[("policies.etcd.enabled", "true"), ("policies.etcd.endpoints", "http://a:1")],
             &[("server.port", "64535")],
             &[("server.port", "65535"), ("server.http.enabled", "false")],
             &[("server.port", "0"), ("server.http.port", "0")],

@@ -19,6 +19,7 @@ use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity,
 use crate::size::OrAuto;
 use crate::telemetry::{self, Events};
 use crate::time::Clock;
+use crate::watch::{self, Target, Watch};
 
 /// Of the memory there is, this part (in quarters) is taken for keys and values by default.
 const MEMORY_QUARTERS: u64 = 3;
@@ -36,17 +37,21 @@ struct Prepared {
     hub: Arc<Hub>,
     plan: Plan,
     http: Option<Socket>,
+    watch: Option<Watch>,
 }
 
 impl Prepared {
     /// Runs until somebody stops the hub. HTTP is there first and goes last.
     async fn run(self) -> anyhow::Result<Ending> {
-        let Self { hub, plan, http } = self;
+        let Self { hub, plan, http, watch } = self;
         let http = http.map(|socket| Http::start(socket, Arc::clone(&hub))).transpose();
         let http = http.context("start the HTTP port")?;
         let served = server::serve(hub, plan).await;
         if let Some(http) = http {
             http.stop().await;
+        }
+        if let Some(watch) = watch {
+            watch.stop();
         }
         Ok(served?)
     }
@@ -163,7 +168,22 @@ fn prepare(
         expiry_budget: settings.engine.expiry_budget,
     };
     let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
-    Ok(Prepared { hub: hub(settings, clock, identity, events)?, plan, http })
+    let hub = hub(settings, clock, identity, events)?;
+    let watch = watch_policies(settings, &hub)?;
+    Ok(Prepared { hub, plan, http, watch })
+}
+
+/// Begins to watch policies, where there are any to watch.
+fn watch_policies(settings: &Settings, hub: &Hub) -> anyhow::Result<Option<Watch>> {
+    let service = Arc::clone(hub.service());
+    let target = Target { service, events: hub.events().policies(), clock: hub.clock().clone() };
+    if !settings.policies.etcd.enabled {
+        return Ok(watch::watch_path(&settings.policies, target)?);
+    }
+    #[cfg(feature = "etcd")]
+    return Ok(Some(watch::watch_etcd(&settings.policies, target)?));
+    #[cfg(not(feature = "etcd"))]
+    anyhow::bail!("this program was built without etcd: set policies.etcd.enabled to false");
 }
 
 /// Left to us, the HTTP port follows the RESP port: a thousand above it, or free as it was.
@@ -217,6 +237,7 @@ fn initial(settings: &Settings) -> Initial {
         dragonfly_rounding: settings.limits.throttle_rounding == ThrottleRounding::Dragonfly,
         scripts: settings.lua.clone(),
         prefilter: settings.prefilter.clone(),
+        policies: settings.policies.for_policies(),
         slowlog_threshold: settings.slowlog.threshold,
         slowlog_entries_max: settings.slowlog.entries_max,
         latency_threshold: settings.latency.threshold,

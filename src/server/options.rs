@@ -2,12 +2,12 @@
 //!
 //! Defaults stand in `config/tollgate.yaml` and nowhere else.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use crate::commands::Password;
 use crate::size::{BytesMax, OrAuto};
 use crate::time::Duration;
 
@@ -80,51 +80,4 @@ pub(crate) struct HttpOptions {
     pub(crate) bind: IpAddr,
     /// Port; auto is the RESP port plus 1000.
     pub(crate) port: OrAuto<u16>,
-}
-
-/// A password that neither `Debug` nor `Serialize` tells.
-#[derive(Clone, Deserialize, Eq, PartialEq)]
-pub(crate) struct Password(String);
-
-impl Password {
-    /// What AUTH must say; `None` where nobody is asked.
-    pub(crate) fn secret(&self) -> Option<&str> {
-        Some(self.0.as_str()).filter(|secret| !secret.is_empty())
-    }
-
-    fn shown(&self) -> &'static str {
-        if self.secret().is_some() { "***" } else { "" }
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.shown())
-    }
-}
-
-impl Serialize for Password {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.shown())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn password_is_never_shown() {
-        let password = Password("hunter2".into());
-        assert_eq!(password.secret(), Some("hunter2"));
-        assert_eq!(format!("{password:?}"), "\"***\"");
-        assert_eq!(serde_yaml::to_string(&password).expect("text"), "'***'\n");
-    }
-
-    #[test]
-    fn empty_password_asks_nobody() {
-        let password = Password(String::new());
-        assert_eq!(password.secret(), None);
-        assert_eq!(format!("{password:?}"), "\"\"");
-    }
 }

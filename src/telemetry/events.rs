@@ -9,12 +9,13 @@
 //!
 //! Invariant: samples of histograms wait in memory only until the next `upkeep`, once a second.
 
-use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
 use super::metrics::{
     CLOCK_STEPS, Event, HTTP_DURATION, HTTP_REQUESTS, LOG_EVENTS, PANICS, SWEEP_LAPS,
 };
+use super::policy_events::PolicyEvents;
 use crate::time::Duration;
 
 /// Upper bounds, in seconds: a probe takes some tens of microseconds, a scrape milliseconds.
@@ -64,6 +65,11 @@ impl Events {
     pub(crate) fn http(&self, paths: &[&'static str]) -> HttpEvents {
         let page = |path| PageEvents::new(&self.recorder, path);
         HttpEvents { pages: paths.iter().copied().map(page).collect(), other: page(OTHER) }
+    }
+
+    /// What becomes of the policies of this server.
+    pub(crate) fn policies(&self) -> PolicyEvents {
+        PolicyEvents::new(&self.recorder)
     }
 
     /// Sorts waiting samples into their buckets; once a second, whether anybody scrapes or not.
@@ -119,13 +125,22 @@ impl PageEvents {
     }
 }
 
-fn counter(
+pub(super) fn counter(
     recorder: &PrometheusRecorder,
     event: &Event,
     labels: &[(&'static str, &str)],
 ) -> Counter {
     recorder.describe_counter(event.name.into(), None, event.help.into());
     recorder.register_counter(&key(event, labels), &METADATA)
+}
+
+pub(super) fn gauge(
+    recorder: &PrometheusRecorder,
+    event: &Event,
+    labels: &[(&'static str, &str)],
+) -> Gauge {
+    recorder.describe_gauge(event.name.into(), None, event.help.into());
+    recorder.register_gauge(&key(event, labels), &METADATA)
 }
 
 fn histogram(

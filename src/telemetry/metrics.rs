@@ -279,6 +279,37 @@ pub(super) const HTTP_DURATION: Event = event_histogram(
     "Time to make an answer on the HTTP port; to send it is not in it.",
 );
 
+pub(super) const POLICY_CHANGES: Event = event(
+    "tollgate_policy_changes_total",
+    "Versions of policy documents by what became of them; skipped ones were replaced at once.",
+);
+pub(super) const POLICY_RELOADS: Event =
+    event("tollgate_policy_reloads_total", "Times that changed policy documents were taken over.");
+pub(super) const POLICY_FAILURES: Event = event(
+    "tollgate_policy_reload_failures_total",
+    "Policies that were not taken over, and connections to their source that were lost.",
+);
+pub(super) const POLICY_DOCUMENTS: Event = event_gauge(
+    "tollgate_policy_documents",
+    Unit::None,
+    "Policy documents: in force, in force in an earlier version, or not at all.",
+);
+pub(super) const POLICY_REVISION: Event = event_gauge(
+    "tollgate_policy_revision",
+    Unit::None,
+    "The newest revision of a policy document that is in force.",
+);
+pub(super) const POLICY_SOURCE_REVISION: Event = event_gauge(
+    "tollgate_policy_source_revision",
+    Unit::None,
+    "The revision of their source up to which policies are known.",
+);
+pub(super) const POLICY_SOURCE_UP: Event = event_gauge(
+    "tollgate_policy_source_up",
+    Unit::None,
+    "Whether the source of policies can be read: 1, or 0 while the last good ones hold.",
+);
+
 /// What is counted as it happens.
 pub(super) struct Event {
     pub(super) name: &'static str,
@@ -377,6 +408,11 @@ const fn histogram(name: &'static str, unit: Unit, help: &'static str, read: Rea
 /// Events are things, so their unit is none.
 const fn event(name: &'static str, help: &'static str) -> Event {
     let Metric { name, help, .. } = counter(name, Unit::None, help, |_, _| {});
+    Event { name, help }
+}
+
+const fn event_gauge(name: &'static str, unit: Unit, help: &'static str) -> Event {
+    let Metric { name, help, .. } = gauge(name, unit, help, |_, _| {});
     Event { name, help }
 }
 

@@ -33,7 +33,11 @@ fn get(port: u16, path: &str) -> (String, String) {
 }
 
 pub(crate) fn metrics(tollgate: &Tollgate) -> Page {
-    let (status, body) = get(tollgate.http_port(), "/metrics");
+    metrics_at(tollgate.http_port())
+}
+
+pub(crate) fn metrics_at(port: u16) -> Page {
+    let (status, body) = get(port, "/metrics");
     assert_eq!(status, "HTTP/1.1 200 OK");
     Page::read(&body)
 }

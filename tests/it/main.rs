@@ -7,6 +7,8 @@
 mod clients;
 mod connections;
 mod debug;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod eviction;
 mod exposition;
 mod http;
@@ -18,11 +20,16 @@ mod log;
 mod lua_compat;
 mod lua_libraries;
 mod monitoring;
+mod policies;
+#[cfg(feature = "etcd")]
+mod policies_etcd;
 mod program;
 mod pushes;
 mod readme;
 mod redis;
 mod redis_rs;
+#[cfg(feature = "etcd")]
+mod relay;
 mod resp;
 mod server;
 mod scripts;

@@ -80,6 +80,14 @@ impl Program {
         Connection::open(self.port)
     }
 
+    /// Where it answers by HTTP, as it says itself.
+    pub(crate) fn http_port(&self) -> u16 {
+        let info = self.connect().line("INFO everything");
+        let port = info.split_once("http_port:").expect("it says so").1;
+        let digits = port.split(|byte: char| !byte.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse().ok()).expect("a port")
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -106,7 +114,7 @@ impl Program {
         panic!("it does not end");
     }
 
-    fn send(&self, signal: &str) {
+    pub(crate) fn send(&self, signal: &str) {
         let sent = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
         assert!(sent.expect("kill is there").success());
     }

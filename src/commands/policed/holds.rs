@@ -4,6 +4,8 @@
 //! above the limit. A lease takes a place of every concurrency limit and spends of all other
 //! quotas. Both go by themselves when their time is over; an id names either, and nothing else.
 
+use std::sync::Arc;
+
 use super::asking::Takes;
 use super::inquiry::{Inquiry, bound};
 use super::verdict::Verdict;
@@ -119,7 +121,7 @@ fn settle(
 ) -> Result<Option<Settled>, Error> {
     let id = id(request.word(1))?;
     let engine = request.service.engine();
-    let snapshot = request.service.policies();
+    let snapshot = Arc::clone(&request.service.policies().snapshot());
     let ticket = match &mut ground {
         Ground::Lock(_) => engine.ticket(id, request.now)?,
         Ground::Within(view) => view.ticket(id),

@@ -19,6 +19,8 @@ mod inquiry;
 mod top;
 mod verdict;
 
+use std::sync::Arc;
+
 use super::call::Request;
 use super::spec::{Arity, Flags, Group, Handler, Keyed, Keys, Spec};
 
@@ -115,7 +117,7 @@ impl<'a> Request<'a> {
 
     fn hold_court(&self) -> Held<'a> {
         Held {
-            snapshot: self.service.policies(),
+            snapshot: Arc::clone(&self.service.policies().snapshot()),
             arena: bumpalo::Bump::new(),
             engine: self.service.engine(),
         }
@@ -124,7 +126,7 @@ impl<'a> Request<'a> {
 
 /// What one request by itself works with: the policies in force, and room for what it makes.
 struct Held<'a> {
-    snapshot: std::sync::Arc<crate::policy::Snapshot>,
+    snapshot: Arc<crate::policy::Snapshot>,
     arena: bumpalo::Bump,
     engine: &'a crate::engine::Engine,
 }

@@ -1,0 +1,222 @@
+//! The way to write policies: to where they come from, and nowhere else.
+//!
+//! An order is taken, carried out on the thread of the watch, and answered in any case, a stop
+//! included. What was written comes back by the watch, and only then is it in force.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::disk;
+use super::files::is_document;
+
+/// Orders that wait to be carried out; people give them.
+const ORDERS_MAX: usize = 64;
+
+/// Bytes of a tenant's name that can be the name of a file: it gets an ending, and the system
+/// takes 255.
+const NAME_BYTES_MAX: usize = 200;
+
+/// A document to be written, or removed.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) tenant: Box<str>,
+    /// Where the tenant's document is now; where there is none, its place is chosen by its name.
+    pub(crate) source: Option<Box<str>>,
+    /// `None` removes it.
+    pub(crate) text: Option<Bytes>,
+}
+
+/// Why nothing was written.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error("too many policies wait to be written")]
+    Busy,
+    #[error("policies come from one file, edit that: {0}")]
+    OneFile(String),
+    #[error("a file cannot be named after this tenant")]
+    Name,
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What is told of an order, once.
+pub(crate) type Answer = Box<dyn FnOnce(Result<(), WriteError>) + Send>;
+
+/// Takes orders from any thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    orders: mpsc::Sender<(Order, Answering)>,
+}
+
+impl Writer {
+    /// Takes an order, without waiting for anything. `answer` is called on another thread, or here
+    /// where too many wait.
+    pub(crate) fn submit(&self, order: Order, answer: Answer) {
+        let refused = self.orders.try_send((order, Answering(Some(answer))));
+        if let Err(mpsc::error::TrySendError::Full((_, answering))) = refused {
+            answering.answer(Err(WriteError::Busy));
+        }
+    }
+}
+
+/// Answers when it is dropped, at the latest.
+pub(super) struct Answering(Option<Answer>);
+
+impl Answering {
+    fn answer(mut self, result: Result<(), WriteError>) {
+        if let Some(answer) = self.0.take() {
+            answer(result);
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if let Some(answer) = self.0.take() {
+            answer(Err(WriteError::Failed("the server stops".to_owned())));
+        }
+    }
+}
+
+impl fmt::Debug for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answering").finish_non_exhaustive()
+    }
+}
+
+pub(super) type Orders = mpsc::Receiver<(Order, Answering)>;
+
+/// Where orders are carried out.
+pub(super) trait Store {
+    async fn carry_out(&mut self, order: Order) -> Result<(), WriteError>;
+}
+
+pub(super) fn new() -> (Writer, Orders) {
+    let (orders, taken) = mpsc::channel(ORDERS_MAX);
+    (Writer { orders }, taken)
+}
+
+/// Carries orders out, one after another.
+pub(super) async fn serve(mut store: impl Store, mut orders: Orders) {
+    while let Some((order, answering)) = orders.recv().await {
+        answering.answer(store.carry_out(order).await);
+    }
+    // Nobody can give orders any longer; that is no reason for the watch to end.
+    std::future::pending::<()>().await;
+}
+
+/// A folder, where each tenant has a file.
+#[derive(Debug)]
+pub(super) struct FolderStore(pub(super) PathBuf);
+
+impl Store for FolderStore {
+    async fn carry_out(&mut self, order: Order) -> Result<(), WriteError> {
+        let failed = |error: std::io::Error| WriteError::Failed(error.to_string());
+        if !std::fs::metadata(&self.0).map_err(failed)?.is_dir() {
+            return Err(WriteError::OneFile(self.0.display().to_string()));
+        }
+        let path = self.place(&order)?;
+        match order.text {
+            Some(text) => disk::replace(&path, &text).map_err(failed),
+            None => std::fs::remove_file(&path).map_err(failed),
+        }
+    }
+}
+
+impl FolderStore {
+    /// Within the folder, whatever the order says.
+    fn place(&self, order: &Order) -> Result<PathBuf, WriteError> {
+        let known = order.source.as_deref().map(Path::new).filter(|path| {
+            let inside = path.strip_prefix(&self.0);
+            let is_plain = |part| matches!(part, Component::Normal(_));
+            inside.is_ok_and(|inside| inside.components().all(is_plain)) && is_document(path)
+        });
+        if let Some(path) = known {
+            return Ok(path.to_owned());
+        }
+        let name = &*order.tenant;
+        let is_name = !name.is_empty()
+            && name.len() <= NAME_BYTES_MAX
+            && !name.starts_with('.')
+            && !name.contains(['/', '\0']);
+        is_name.then(|| self.0.join(format!("{name}.yaml"))).ok_or(WriteError::Name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    fn order(tenant: &str, source: Option<&str>, text: Option<&'static str>) -> Order {
+        Order {
+            tenant: tenant.into(),
+            source: source.map(Into::into),
+            text: text.map(|text| Bytes::from_static(text.as_bytes())),
+        }
+    }
+
+    fn carry_out(path: &Path, order: Order) -> Result<(), WriteError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(FolderStore(path.to_owned()).carry_out(order))
+    }
+
+    #[test]
+    fn tenant_of_a_folder_has_a_file_until_it_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("acme.yaml");
+        carry_out(folder.path(), order("acme", None, Some("one"))).expect("it is written");
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "one");
+        let source = file.to_str();
+        carry_out(folder.path(), order("other", source, Some("two"))).expect("it is written");
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "two");
+        carry_out(folder.path(), order("acme", source, None)).expect("it is removed");
+        assert!(!file.exists());
+        let again = carry_out(folder.path(), order("acme", source, None));
+        assert!(matches!(again, Err(WriteError::Failed(_))));
+    }
+
+    #[test]
+    fn no_order_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let outside = inner.join("../outside.yaml");
+        carry_out(&inner, order("a", outside.to_str(), Some("x"))).expect("by its name");
+        assert!(inner.join("a.yaml").exists() && !folder.path().join("outside.yaml").exists());
+        for name in ["", "..", ".hidden", "../b", "a/b", "a\0b", &"n".repeat(201)] {
+            assert_eq!(carry_out(&inner, order(name, None, Some("x"))), Err(WriteError::Name));
+        }
+    }
+
+    #[test]
+    fn single_file_is_not_written_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("all.yaml");
+        std::fs::write(&file, "mine").expect("it is written");
+        let refused = carry_out(&file, order("acme", None, Some("x")));
+        assert!(matches!(refused, Err(WriteError::OneFile(_))));
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "mine");
+    }
+
+    #[test]
+    fn order_is_answered_though_nobody_carries_it_out() {
+        let (answers, heard) = sync_channel(ORDERS_MAX + 2);
+        let (writer, orders) = new();
+        for _ in 0..=ORDERS_MAX {
+            let answers = answers.clone();
+            let answer = move |result| answers.send(result).expect("there is room");
+            writer.submit(order("a", None, None), Box::new(answer));
+        }
+        assert_eq!(heard.try_recv(), Ok(Err(WriteError::Busy)));
+        drop(orders);
+        for _ in 0..ORDERS_MAX {
+            assert!(matches!(heard.try_recv(), Ok(Err(WriteError::Failed(_)))));
+        }
+        writer.submit(order("a", None, None), Box::new(move |result| drop(answers.send(result))));
+        assert!(matches!(heard.try_recv(), Ok(Err(WriteError::Failed(_)))));
+    }
+}
