@@ -1,16 +1,14 @@
 //! What must hold between settings, each of which is right by itself.
 
-use crate::server::HTTP_PORT_OFFSET;
+use crate::server::{HTTP_PORT_OFFSET, Options, Password};
 use crate::size::OrAuto;
 
 use super::{Error, Settings};
 
 pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
-    [addresses(settings), password(settings), ports(settings), sizes(settings), spans(settings)]
-        .into_iter()
-        .flatten()
-        .next()
-        .map_or(Ok(()), |complaint| Err(Error::Relation(complaint)))
+    let proofs = [addresses, passwords, http, ports, sizes, spans];
+    let complaint = proofs.into_iter().find_map(|proof| proof(settings));
+    complaint.map_or(Ok(()), |complaint| Err(Error::Relation(complaint)))
 }
 
 fn addresses(settings: &Settings) -> Option<String> {
@@ -20,11 +18,36 @@ fn addresses(settings: &Settings) -> Option<String> {
     })
 }
 
-fn password(settings: &Settings) -> Option<String> {
-    (settings.server.password.secret() == Some("***")).then(|| {
-        "server.password is `***`, which `tollgate config` prints in place of a password: write \
-         the password itself"
+fn passwords(settings: &Settings) -> Option<String> {
+    let server = &settings.server;
+    let both = [
+        ("server.password", &server.password),
+        ("server.operator_password", &server.operator_password),
+    ];
+    let is_shown = |password: &Password| password.secret() == Some("***");
+    if let Some((name, _)) = both.iter().find(|(_, password)| is_shown(password)) {
+        return Some(format!(
+            "{name} is `***`, which `tollgate config` prints in place of a password: write the \
+             password itself"
+        ));
+    }
+    let is_same = server.password.secret().is_some() && server.password == server.operator_password;
+    is_same.then(|| {
+        "server.operator_password is the same as server.password, so that every client would be \
+         an operator: give them one each"
             .to_owned()
+    })
+}
+
+fn http(settings: &Settings) -> Option<String> {
+    let Options { http, operator_password, .. } = &settings.server;
+    let is_far = http.enabled && !http.bind.is_loopback();
+    (is_far && operator_password.secret().is_none()).then(|| {
+        format!(
+            "server.http.bind is {}, where other machines may reach it, and there is no \
+             server.operator_password: set one, or bind 127.0.0.1",
+            http.bind
+        )
     })
 }
 
@@ -91,7 +114,14 @@ mod tests {
 
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
-        let rows: [(&[(&str, &str)], &str); 6] = [
+        let rows: [(&[(&str, &str)], &str); 10] = [
+            (&[("server.operator_password", "***")], "server.operator_password is `***`"),
+            (
+                &[("server.operator_password", "a"), ("server.password", "a")],
+                "server.operator_password is the same as server.password",
+            ),
+            (&[("server.http.bind", "0.0.0.0")], "server.http.bind is 0.0.0.0, where other"),
+            (&[("server.http.bind", "192.0.2.1")], "server.http.bind is 192.0.2.1, where"),
             (&[("server.bind", "")], "server.bind is empty"),
             (&[("server.port", "65000")], "server.http.port is auto"),
             (&[("server.http.port", "6379")], "server.http.port and server.port are both 6379"),
@@ -107,7 +137,10 @@ mod tests {
 
     #[test]
     fn settings_at_their_bounds_are_taken() {
-        let rows: [&[(&str, &str)]; 4] = [
+        let rows: [&[(&str, &str)]; 7] = [
+            &[("server.http.bind", "0.0.0.0"), ("server.operator_password", "a")],
+            &[("server.http.bind", "0.0.0.0"), ("server.http.enabled", "false")],
+            &[("server.http.bind", "::1")],
             &[("server.port", "64535")],
             &[("server.port", "65535"), ("server.http.enabled", "false")],
             &[("server.port", "0"), ("server.http.port", "0")],

@@ -205,6 +205,7 @@ fn hub(
 fn initial(settings: &Settings) -> Initial {
     Initial {
         password: settings.server.password.secret().unwrap_or_default().to_owned(),
+        operator_password: settings.server.operator_password.secret().map(str::to_owned),
         protected: settings.server.protected_mode,
         connections_max: settings.server.connections_max.get(),
         idle_timeout: settings.server.idle_timeout,

@@ -18,6 +18,7 @@ mod log;
 mod lua_compat;
 mod lua_libraries;
 mod monitoring;
+mod operator;
 mod program;
 mod pushes;
 mod readme;
