@@ -11,13 +11,13 @@ use tracing::info;
 use super::welcome;
 
 use crate::admin::Http;
-use crate::commands::{Initial, Runtime, Service, ThrottleRounding};
+use crate::commands::{DecisionLog, Initial, NotedLines, Runtime, Service, ThrottleRounding};
 use crate::config::Settings;
 use crate::engine::Engine;
 use crate::protocol::Limits;
 use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
-use crate::telemetry::{self, Events};
+use crate::telemetry::{self, DecisionWriter, Events};
 use crate::time::Clock;
 
 /// Of the memory there is, this part (in quarters) is taken for keys and values by default.
@@ -36,17 +36,23 @@ struct Prepared {
     hub: Arc<Hub>,
     plan: Plan,
     http: Option<Socket>,
+    decisions: Option<DecisionWriter>,
 }
 
 impl Prepared {
     /// Runs until somebody stops the hub. HTTP is there first and goes last.
     async fn run(self) -> anyhow::Result<Ending> {
-        let Self { hub, plan, http } = self;
+        let Self { hub, plan, http, decisions } = self;
+        let service = Arc::clone(hub.service());
         let http = http.map(|socket| Http::start(socket, Arc::clone(&hub))).transpose();
         let http = http.context("start the HTTP port")?;
         let served = server::serve(hub, plan).await;
         if let Some(http) = http {
             http.stop().await;
+        }
+        if let Some(writer) = decisions {
+            service.decision_log().end();
+            writer.join();
         }
         Ok(served?)
     }
@@ -163,7 +169,17 @@ fn prepare(
         expiry_budget: settings.engine.expiry_budget,
     };
     let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
-    Ok(Prepared { hub: hub(settings, clock, identity, events)?, plan, http })
+    let (decision_log, lines) = DecisionLog::new(&settings.decision_log);
+    let decisions = lines.map(|lines| write_decisions(lines, &settings.decision_log.path));
+    let hub = hub(settings, clock, (identity, events), decision_log)?;
+    Ok(Prepared { hub, plan, http, decisions: decisions.transpose()? })
+}
+
+fn write_decisions(lines: NotedLines, path: &Path) -> anyhow::Result<DecisionWriter> {
+    let mut secret = [0; 32];
+    random(&mut secret)?;
+    let path = Some(path).filter(|path| !path.as_os_str().is_empty());
+    DecisionWriter::start(lines, path, secret).context("open the decision log")
 }
 
 /// Left to us, the HTTP port follows the RESP port: a thousand above it, or free as it was.
@@ -186,8 +202,8 @@ fn control_thread() -> anyhow::Result<tokio::runtime::Runtime> {
 fn hub(
     settings: &Settings,
     clock: Clock,
-    identity: Identity,
-    events: Events,
+    (identity, events): (Identity, Events),
+    decision_log: DecisionLog,
 ) -> anyhow::Result<Arc<Hub>> {
     let engine = Engine::new(settings.engine.shards.number(), seed()?);
     engine.set_tracked_keys_max(settings.engine.tracked_keys_max.get());
@@ -198,7 +214,8 @@ fn hub(
     });
     engine.set_policy(settings.engine.memory_policy);
     let now = clock.now();
-    let service = Arc::new(Service::new(engine, Runtime::new(initial(settings)), now));
+    let service = Service::new(engine, Runtime::new(initial(settings)), now);
+    let service = Arc::new(service.with_decision_log(decision_log));
     Ok(Arc::new(Hub::new(service, clock, identity, events)))
 }
 

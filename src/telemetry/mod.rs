@@ -1,11 +1,13 @@
 //! What can be seen from outside: logs and metrics.
 
+mod decisions;
 mod events;
 mod log;
 mod metrics;
 mod options;
 mod render;
 
+pub(crate) use decisions::DecisionWriter;
 pub(crate) use events::{Events, HttpEvents};
 pub(crate) use log::{log_panics, start_logging};
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_CONTENT_TYPE, metrics_page};
