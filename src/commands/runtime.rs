@@ -19,12 +19,15 @@ use crate::time::Duration;
 /// timed by itself.
 const QUICK: Duration = Duration::from_millis(1);
 
+/// What SHA-256 makes of a password.
+type Digested = sha2::digest::Output<Sha256>;
+
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(super) password: RwLock<String>,
     /// SHA-256 of what operators say, as the settings file has it; `None` where there is nobody
     /// to tell apart.
-    operator: Option<[u8; 32]>,
+    operator: Option<Digested>,
     pub(super) protected: AtomicBool,
     pub(super) connections_max: AtomicUsize,
     /// In seconds; zero for never.
@@ -111,7 +114,7 @@ impl Runtime {
     pub(crate) fn new(initial: Initial) -> Self {
         Self {
             password: RwLock::new(initial.password),
-            operator: initial.operator_password.map(|secret| Sha256::digest(secret).into()),
+            operator: initial.operator_password.map(Sha256::digest),
             protected: initial.protected.into(),
             connections_max: initial.connections_max.into(),
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
@@ -159,7 +162,7 @@ impl Runtime {
 
     /// As Redis shows a password.
     pub(super) fn operator_digest(&self) -> Option<String> {
-        Some(self.operator?.iter().map(|byte| format!("{byte:02x}")).collect())
+        self.operator.map(|digest| format!("{digest:x}"))
     }
 
     /// In constant time, and never where there is none.

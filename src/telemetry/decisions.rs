@@ -113,7 +113,8 @@ fn told(at: Timestamp) -> String {
 
 fn hashed(key: &[u8], secret: [u8; 32]) -> String {
     let digest = Sha256::new().chain_update(secret).chain_update(key).finalize();
-    digest[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    let (head, _) = digest.split_first_chunk::<HASH_BYTES>().expect("it has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(*head))
 }
 
 #[cfg(test)]
