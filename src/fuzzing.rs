@@ -2,7 +2,13 @@
 //!
 //! Not part of the interface: it exists behind the feature `fuzzing`, and changes with them.
 
-use crate::protocol::{Limits, Reply, Resp, Scanner, Torn, Trust, cut, scan_pieces};
+use std::sync::Arc;
+
+use crate::engine::{Engine, Expires, Kept, Scope, Value};
+use crate::limit::{Cost, Decision, Quota, State, check};
+use crate::prefilter::{Accept, Denial, Fingerprint, Lane, Options, Prefilter, Question};
+use crate::protocol::{Error, Limits, Reply, Resp, Scanner, Torn, Trust, cut, scan_pieces};
+use crate::time::Timestamp;
 
 /// What a scan found: requests as lists of arguments, and why it ended early.
 pub type Found = (Vec<Vec<Vec<u8>>>, Option<String>);
@@ -46,4 +52,73 @@ pub fn reply_integers(out: &mut Vec<u8>, values: &[i64]) {
 /// Writes a value.
 pub fn reply_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     Reply::new(out, Resp::V2).bulk(bytes);
+}
+
+/// One quota for many keys: the engine that counts it, and the memory of its denials.
+#[derive(Debug)]
+pub struct Limiter {
+    engine: Engine,
+    prefilter: Prefilter,
+    lane: Arc<Lane>,
+    quota: Quota,
+}
+
+impl Limiter {
+    pub fn new(quota: Quota, denials_max: u32) -> Self {
+        let entries_max = i64::from(denials_max).try_into().expect("within the bounds");
+        let prefilter = Prefilter::new(&Options { enabled: true, entries_max }, 2);
+        let (engine, lane) = (Engine::new(256, 1), prefilter.new_lane());
+        Self { engine, prefilter, lane, quota }
+    }
+
+    /// A decision of the engine, as a limiter command has it made.
+    pub fn decide(&self, key: &[u8], now: Timestamp) -> Decision {
+        let (key, quota) = (self.engine.key(key), &self.quota);
+        let decided: Result<Decision, Error> = self
+            .engine
+            .try_transact(Scope::Keys(&[key]), 0, now, |view| {
+                view.update(
+                    key,
+                    |now| Value::Limit(State::new(quota, now)),
+                    |value, now| {
+                        let state = value.as_limit_mut().expect("there is nothing else");
+                        let decision = check(quota, state, Cost::ONE, now);
+                        let expires = Expires::At(state.expires_at());
+                        let spent = decision.is_allowed();
+                        let kept = if spent { Kept::Changed { expires } } else { Kept::Unchanged };
+                        Ok((decision, kept))
+                    },
+                )
+            })
+            .expect("nothing takes long here");
+        decided.expect("there is room")
+    }
+
+    pub fn remember(&self, key: &[u8], decision: Decision, now: Timestamp) {
+        let denial = Denial {
+            decision,
+            opens_after: decision.retry_after(),
+            held: 0,
+            place: 0,
+            shard: 0,
+            generation: 0,
+        };
+        self.prefilter.remember(&self.lane, &self.question(key), &denial, now);
+    }
+
+    /// The denial that is remembered, if one is.
+    pub fn ask(&self, key: &[u8], now: Timestamp) -> Option<Decision> {
+        let repeated = self.prefilter.ask(&self.lane, &self.question(key), now, |_| 0);
+        repeated.map(|repeated| repeated.decision)
+    }
+
+    fn question<'a>(&self, key: &'a [u8]) -> Question<'a> {
+        Question {
+            bucket: self.engine.key(key),
+            quota: Fingerprint::of(&self.quota),
+            revision: 1,
+            cost: Cost::ONE,
+            accept: Accept::Exact,
+        }
+    }
 }

@@ -1,8 +1,10 @@
-//! ACL: the one user, `default`, who may do everything once the password is given.
+//! ACL: the two users. `default` may do everything once the password is given; where operators
+//! have a password of their own, what is for administrators is left to `operator`.
 
 use super::call::{Answer, Call};
 use super::command;
 use super::details::{self, CATEGORIES};
+use super::runtime::Runtime;
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use crate::protocol::{Error, Reply};
@@ -27,38 +29,75 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     handler: Handler::Parent,
 }];
 
-/// The only user there is.
-pub(super) const USER: &str = "default";
+/// Who everyone is that has not said the operators' password.
+pub(super) const DEFAULT: &str = "default";
 
-fn whoami(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    reply.bulk(USER);
+/// Who has. There is such a user only where operators have a password.
+pub(super) const OPERATOR: &str = "operator";
+
+pub(super) const USERS: [&str; 2] = [DEFAULT, OPERATOR];
+
+/// The category holds two commands more than the flag guards.
+const NOT_ADMIN: &str = "+@all -@admin +lastsave +role";
+
+/// What ACL tells of a user.
+struct User {
+    name: &'static str,
+    /// `None` where it needs no password.
+    digest: Option<String>,
+    commands: &'static str,
+}
+
+impl User {
+    fn all(runtime: &Runtime) -> Vec<Self> {
+        let operator = runtime.operator_digest().map(|digest| Self {
+            name: OPERATOR,
+            digest: Some(digest),
+            commands: "+@all",
+        });
+        let commands = if operator.is_some() { NOT_ADMIN } else { "+@all" };
+        let digest = runtime.password_digest();
+        [Self { name: DEFAULT, digest, commands }].into_iter().chain(operator).collect()
+    }
+}
+
+fn whoami(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    reply.bulk(call.session.user());
     Ok(Outcome::Reply)
 }
 
-fn users(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    reply.bulks(&[USER]);
+fn users(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    let users = User::all(call.service.runtime());
+    reply.bulks(&users.iter().map(|user| user.name).collect::<Vec<_>>());
     Ok(Outcome::Reply)
 }
 
 fn list(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    let login = match call.service.runtime().password_digest() {
-        Some(digest) => format!("sanitize-payload #{digest}"),
-        None => "nopass sanitize-payload".into(),
-    };
-    reply.bulks(&[format!("user {USER} on {login} ~* &* +@all")]);
+    let lines: Vec<String> = User::all(call.service.runtime())
+        .iter()
+        .map(|User { name, digest, commands }| {
+            let login = match digest {
+                Some(digest) => format!("sanitize-payload #{digest}"),
+                None => "nopass sanitize-payload".into(),
+            };
+            format!("user {name} on {login} ~* &* {commands}")
+        })
+        .collect();
+    reply.bulks(&lines);
     Ok(Outcome::Reply)
 }
 
 /// ACL GETUSER user
 fn user(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    if call.args.get(2) != Some(USER.as_bytes()) {
+    let asked = call.args.get(2).unwrap_or_default();
+    let users = User::all(call.service.runtime());
+    let Some(user) = users.iter().find(|user| user.name.as_bytes() == asked) else {
         reply.null();
         return Ok(Outcome::Reply);
-    }
-    let digest = call.service.runtime().password_digest();
+    };
     reply.map(6);
     reply.bulk("flags");
-    let flags: &[&str] = match digest {
+    let flags: &[&str] = match user.digest {
         Some(_) => &["on", "sanitize-payload"],
         None => &["on", "nopass", "sanitize-payload"],
     };
@@ -67,8 +106,8 @@ fn user(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
         reply.bulk(flag);
     }
     reply.bulk("passwords");
-    reply.bulks(digest.as_slice());
-    for (name, value) in [("commands", "+@all"), ("keys", "~*"), ("channels", "&*")] {
+    reply.bulks(user.digest.as_slice());
+    for (name, value) in [("commands", user.commands), ("keys", "~*"), ("channels", "&*")] {
         reply.bulk(name);
         reply.bulk(value);
     }

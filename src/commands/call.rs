@@ -486,6 +486,7 @@ impl Worker {
         if !self.service.lets_in(session) && !flags.has(Flags::NO_AUTH) {
             return Err(Error::NoAuth);
         }
+        self.permit(session, entry)?;
         if session.monitors && (flags.has(Flags::WRITE) || flags.has(Flags::READONLY)) {
             return Err(Error::text("Replica can't interact with the keyspace"));
         }
@@ -507,6 +508,16 @@ impl Worker {
         }
         if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
             return Err(self.service.running().busy());
+        }
+        Ok(())
+    }
+
+    /// Where operators have a password, what is theirs is for those alone who have given it.
+    #[inline]
+    pub(super) fn permit(&self, session: &Session, entry: &Entry) -> Result<(), Error> {
+        let is_theirs = self.service.runtime().has_operator_password();
+        if is_theirs && !session.is_operator && entry.is_administrative() {
+            return Err(Error::NoPermission(session.user(), entry.name.clone()));
         }
         Ok(())
     }

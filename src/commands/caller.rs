@@ -74,6 +74,7 @@ impl<'c, 'w, 'e> Caller<'c, 'w, 'e> {
         if flags.has(Flags::NOSCRIPT) {
             return Err(Error::text("This Redis command is not allowed from script"));
         }
+        self.runner.worker.permit(self.runner.session, entry)?;
         if flags.has(Flags::WRITE) && !self.rights.writes {
             return Err(Error::text("Write commands are not allowed from read-only scripts."));
         }
@@ -145,7 +146,8 @@ impl Call for Caller<'_, '_, '_> {
     }
 
     fn allows(&mut self, words: Args<'_>) -> Option<bool> {
-        // There is one user, who may do everything.
-        self.runner.worker.service.table().resolve(words).ok().map(|_| true)
+        let worker = self.runner.worker;
+        let number = worker.service.table().resolve(words).ok()?;
+        Some(worker.permit(self.runner.session, worker.entry(number)).is_ok())
     }
 }

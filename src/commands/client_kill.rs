@@ -2,6 +2,7 @@
 //!
 //! A connection that ends itself is told the outcome first.
 
+use super::acl;
 use super::call::{Answer, Call};
 use super::client_list::{Kind, peers};
 use super::host::Peer;
@@ -46,6 +47,7 @@ struct Filter<'a> {
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     kind: Option<Kind>,
+    user: Option<&'static str>,
     age_min_s: i64,
     spares_caller: bool,
 }
@@ -57,6 +59,7 @@ impl Default for Filter<'_> {
             address: None,
             local_address: None,
             kind: None,
+            user: None,
             age_min_s: 0,
             spares_caller: true,
         }
@@ -85,8 +88,10 @@ impl<'a> Filter<'a> {
             b"ADDR" => self.address = Some(value),
             b"LADDR" => self.local_address = Some(value),
             b"TYPE" => self.kind = Some(Kind::parse(value)?),
-            b"USER" if value == b"default" => {}
-            b"USER" => return Err(Error::quoting("No such user", value)),
+            b"USER" => {
+                let user = acl::USERS.into_iter().find(|user| user.as_bytes() == value);
+                self.user = Some(user.ok_or_else(|| Error::quoting("No such user", value))?);
+            }
             b"SKIPME" => {
                 self.spares_caller = match value.to_ascii_uppercase().as_slice() {
                     b"YES" => true,
@@ -108,6 +113,7 @@ impl<'a> Filter<'a> {
 
     fn matches(&self, peer: &Peer) -> bool {
         self.id.is_none_or(|id| id == peer.session.id as i64)
+            && self.user.is_none_or(|user| user == peer.session.user())
             && self.address.is_none_or(|address| address == peer.address.as_bytes())
             && self.local_address.is_none_or(|address| address == peer.local_address.as_bytes())
             && self.kind.is_none_or(|kind| kind == Kind::of(peer))

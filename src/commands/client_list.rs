@@ -120,7 +120,7 @@ fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
         Resp::V3 => 3,
     };
     let (id, address, local) = (session.id, &peer.address, &peer.local_address);
-    let (name, fd) = (Bytes(&session.name), peer.fd);
+    let (name, user, fd) = (Bytes(&session.name), session.user(), peer.fd);
     let (age, idle, db) = (peer.age_s, peer.idle_s, session.db);
     let (input, output) = (peer.input_bytes, peer.output_bytes);
     let (queued, queued_bytes) = session.transaction.queued().unzip();
@@ -135,7 +135,7 @@ fn line(peer: &Peer, table: &Table, out: &mut Vec<u8>) {
         "id={id} addr={address} laddr={local} fd={fd} name={name} age={age} idle={idle} \
          flags={flags} db={db} sub={channels} psub={patterns} ssub={shards} multi={multi} \
          qbuf={input} qbuf-free=0 argv-mem=0 multi-mem={queued_bytes} rbs=0 rbp=0 obl={output} \
-         oll=0 omem={output} tot-mem={total} events={events} cmd={command} user=default \
+         oll=0 omem={output} tot-mem={total} events={events} cmd={command} user={user} \
          redir={redirection} resp={resp} lib-name={} lib-ver={}",
         Bytes(&session.library_name),
         Bytes(&session.library_version),

@@ -1,5 +1,6 @@
 //! Commands about the connection itself: PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
 
+use super::acl;
 use super::call::{Answer, Call};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
@@ -120,8 +121,13 @@ pub(super) fn database(number: i64) -> Result<usize, Error> {
 fn auth(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let word = |place| call.args.get(place).unwrap_or_default();
     match call.args.len() {
-        2 if !call.service.runtime().has_password() => return Err(Error::NoPassword),
-        2 => log_in(call, b"default", word(1))?,
+        2 => {
+            let runtime = call.service.runtime();
+            if !runtime.has_password() && !runtime.operator_password_matches(word(1)) {
+                return Err(Error::NoPassword);
+            }
+            log_in(call, acl::DEFAULT.as_bytes(), word(1))?;
+        }
         3 => log_in(call, word(1), word(2))?,
         _ => return Err(Error::Syntax),
     }
@@ -129,13 +135,23 @@ fn auth(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
-/// The only user is `default`; where no password is set, it has any.
+/// Whoever says the operators' password is one, as `default`, too, so that clients which know of
+/// no users can. Where no password is set, `default` has any.
 fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Result<(), Error> {
     let runtime = call.service.runtime();
-    if user != b"default" || (runtime.has_password() && !runtime.password_matches(password)) {
+    let is_operator = runtime.operator_password_matches(password);
+    let is_default = !runtime.has_password() || runtime.password_matches(password);
+    let is_right = match user {
+        user if user == acl::DEFAULT.as_bytes() => is_operator || is_default,
+        user if user == acl::OPERATOR.as_bytes() => is_operator,
+        _ => false,
+    };
+    if !is_right {
         return Err(Error::WrongPass);
     }
     call.session.authenticated = true;
+    call.session.is_operator = is_operator;
+    call.session.changed = true;
     Ok(())
 }
 

@@ -21,6 +21,7 @@ mod connection;
 mod counters;
 mod deadline;
 mod debug;
+mod decision_log;
 mod details;
 mod element_scan;
 mod entry;
@@ -83,10 +84,14 @@ mod tracking;
 mod twins;
 
 pub(crate) use call::Worker;
+#[cfg(test)]
+pub(crate) use decision_log::Decided;
+pub(crate) use decision_log::{DecisionLog, Next, Noted, NotedLines};
 pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
-    LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions, ThrottleRounding,
+    DecisionLogOptions, LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions,
+    ThrottleRounding,
 };
 pub(crate) use password::Password;
 pub(crate) use push::Push;

@@ -2,6 +2,8 @@
 //!
 //! Defaults stand in `config/tollgate.yaml` and nowhere else.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::limit::LOG_ENTRIES_MAX_LOWEST;
@@ -73,6 +75,62 @@ pub(crate) struct ScriptOptions {
     pub(crate) bare_error_codes: bool,
     /// Flags in a script's first line that no Redis knows are passed over.
     pub(crate) accept_unknown_flags: bool,
+}
+
+/// The section `decision_log`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecisionLogOptions {
+    /// Tell decisions one by one.
+    pub(crate) enabled: bool,
+    /// The file it is written to; empty for stdout.
+    pub(crate) path: PathBuf,
+    /// Which share of the allowed requests is told.
+    pub(crate) sample_allowed: Share,
+    /// Which share of the denied requests is told.
+    pub(crate) sample_denied: Share,
+    /// Lines in one second.
+    pub(crate) per_second_max: u64,
+}
+
+/// A share of a whole: 0 to 1.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub(crate) struct Share(f64);
+
+impl Share {
+    pub(crate) const fn number(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Share {
+    type Error = String;
+
+    fn try_from(share: f64) -> Result<Self, String> {
+        let fitting = (0.0..=1.0).contains(&share);
+        fitting.then_some(Self(share)).ok_or_else(|| "expected a number from 0 to 1".into())
+    }
+}
+
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.0
+    }
+}
+
+#[cfg(test)]
+impl DecisionLogOptions {
+    pub(crate) fn off() -> Self {
+        let (none, path) = (Share(0.0), PathBuf::new());
+        let (enabled, per_second_max) = (false, u64::MAX);
+        Self { enabled, path, sample_allowed: none, sample_denied: none, per_second_max }
+    }
+
+    pub(crate) fn everything() -> Self {
+        let all = Share(1.0);
+        Self { enabled: true, sample_allowed: all, sample_denied: all, ..Self::off() }
+    }
 }
 
 /// The section `slowlog`.

@@ -20,9 +20,15 @@ use crate::time::Duration;
 /// timed by itself.
 const QUICK: Duration = Duration::from_millis(1);
 
+/// What SHA-256 makes of a password.
+type Digested = sha2::digest::Output<Sha256>;
+
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(super) password: RwLock<String>,
+    /// SHA-256 of what operators say, as the settings file has it; `None` where there is nobody
+    /// to tell apart.
+    operator: Option<Digested>,
     pub(super) protected: AtomicBool,
     pub(super) connections_max: AtomicUsize,
     /// In seconds; zero for never.
@@ -56,6 +62,7 @@ pub(crate) struct Runtime {
 #[derive(Clone, Debug)]
 pub(crate) struct Initial {
     pub(crate) password: String,
+    pub(crate) operator_password: Option<String>,
     pub(crate) protected: bool,
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
@@ -80,6 +87,7 @@ impl Initial {
     pub(crate) fn small() -> Self {
         Self {
             password: String::new(),
+            operator_password: None,
             protected: false,
             connections_max: 10,
             idle_timeout: Duration::ZERO,
@@ -113,6 +121,7 @@ impl Runtime {
     pub(crate) fn new(initial: Initial) -> Self {
         Self {
             password: RwLock::new(initial.password),
+            operator: initial.operator_password.map(Sha256::digest),
             protected: initial.protected.into(),
             connections_max: initial.connections_max.into(),
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
@@ -152,6 +161,22 @@ impl Runtime {
     pub(crate) fn password_matches(&self, given: &[u8]) -> bool {
         let expected = Sha256::digest(self.password.read().as_bytes());
         Sha256::digest(given).as_slice().ct_eq(expected.as_slice()).into()
+    }
+
+    #[inline]
+    pub(super) fn has_operator_password(&self) -> bool {
+        self.operator.is_some()
+    }
+
+    /// As Redis shows a password.
+    pub(super) fn operator_digest(&self) -> Option<String> {
+        self.operator.map(|digest| format!("{digest:x}"))
+    }
+
+    /// In constant time, and never where there is none.
+    pub(super) fn operator_password_matches(&self, given: &[u8]) -> bool {
+        self.operator
+            .is_some_and(|expected| Sha256::digest(given).as_slice().ct_eq(&expected).into())
     }
 
     pub(crate) fn is_protected(&self) -> bool {

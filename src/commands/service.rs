@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::baseline::Baseline;
 use super::call::Ground;
 use super::channels::Channels;
+use super::decision_log::DecisionLog;
 use super::host::{Facts, Host};
 use super::latency::Latency;
 use super::monitor::Monitors;
@@ -44,6 +45,7 @@ pub(crate) struct Service {
     tops: Tops,
     /// Checks of tenants that no policy knows.
     unknown_tenants: AtomicU64,
+    decision_log: DecisionLog,
     slowlog: Mutex<SlowLog>,
     latency: Mutex<Latency>,
     tallies: Mutex<Vec<Arc<Tally>>>,
@@ -81,6 +83,7 @@ impl Service {
             tops: Tops::new(engine.hasher().clone()),
             unknown_tenants: AtomicU64::default(),
             prefilter: Prefilter::new(&runtime.prefilter, prefilter_seed),
+            decision_log: DecisionLog::default(),
             engine,
             // Command names are no secret: a fixed seed will do.
             table: Table::new(KeyHasher::new(0)),
@@ -103,6 +106,15 @@ impl Service {
             waits,
             unwaited: Mutex::default(),
         }
+    }
+
+    /// The same, whose decisions are told one by one.
+    pub(crate) fn with_decision_log(self, decision_log: DecisionLog) -> Self {
+        Self { decision_log, ..self }
+    }
+
+    pub(crate) fn decision_log(&self) -> &DecisionLog {
+        &self.decision_log
     }
 
     pub(super) fn channels(&self) -> &Channels {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::acl;
 use super::pubsub::HeldBack;
 use super::push::Kind;
 use super::tracking::Tracker;
@@ -53,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) db: usize,
     pub(crate) resp: Resp,
     pub(crate) authenticated: bool,
+    /// It has given the operators' password.
+    pub(super) is_operator: bool,
     pub(crate) replies: Replies,
     pub(crate) name: Box<[u8]>,
     pub(crate) library_name: Box<[u8]>,
@@ -89,6 +92,7 @@ impl Session {
             db: 0,
             resp: Resp::V2,
             authenticated,
+            is_operator: false,
             replies: Replies::On,
             name: Box::default(),
             library_name: Box::default(),
@@ -107,6 +111,11 @@ impl Session {
             last_command: NO_COMMAND,
             changed: true,
         }
+    }
+
+    /// By the name that ACL and CLIENT LIST tell.
+    pub(super) fn user(&self) -> &'static str {
+        if self.is_operator { acl::OPERATOR } else { acl::DEFAULT }
     }
 
     /// What the last request waits for.

@@ -29,6 +29,7 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) spec: &'static Spec,
     pub(crate) sub: Option<&'static Sub>,
+    is_administrative: bool,
 }
 
 impl Entry {
@@ -51,9 +52,16 @@ impl Entry {
         self.sub.map_or(self.spec.handler, |sub| sub.handler)
     }
 
-    /// Nothing that is shown to who monitors.
+    fn new(name: &str, spec: &'static Spec, sub: Option<&'static Sub>) -> Self {
+        let name = name.to_ascii_lowercase();
+        let entry = Self { name, spec, sub, is_administrative: false };
+        let is_administrative = super::details::flags(&entry).has(Flags::ADMIN);
+        Self { is_administrative, ..entry }
+    }
+
+    /// For operators, where there is a password of theirs, and never shown to who monitors.
     pub(super) fn is_administrative(&self) -> bool {
-        super::details::flags(self).has(Flags::ADMIN)
+        self.is_administrative
     }
 
     pub(crate) fn summary(&self) -> &'static str {
@@ -70,17 +78,16 @@ impl Table {
         for number in 0..specs.len() as u16 {
             by_name.insert_unique(hash(&number), number, hash);
         }
-        let mut entries: Vec<Entry> = specs
-            .iter()
-            .map(|spec| Entry { name: spec.name.to_ascii_lowercase(), spec, sub: None })
-            .collect();
+        let mut entries: Vec<Entry> =
+            specs.iter().map(|spec| Entry::new(spec.name, spec, None)).collect();
         let mut subs_from = Vec::new();
         for spec in &specs {
             subs_from.push(entries.len() as u16);
-            entries.extend(spec.subcommands.iter().map(|sub| {
-                let name = format!("{}|{}", spec.name, sub.name).to_ascii_lowercase();
-                Entry { name, spec, sub: Some(sub) }
-            }));
+            entries.extend(
+                spec.subcommands
+                    .iter()
+                    .map(|sub| Entry::new(&format!("{}|{}", spec.name, sub.name), spec, Some(sub))),
+            );
         }
         Self { specs, entries, subs_from, by_name, hasher }
     }

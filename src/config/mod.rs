@@ -16,7 +16,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::commands::{LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions};
+use crate::commands::{
+    DecisionLogOptions, LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions,
+};
 use crate::engine;
 use crate::prefilter;
 use crate::server;
@@ -39,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,
     pub(crate) log: telemetry::Options,
+    pub(crate) decision_log: DecisionLogOptions,
 }
 
 /// A setting given on the command line.

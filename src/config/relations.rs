@@ -1,25 +1,15 @@
 //! What must hold between settings, each of which is right by itself.
 
-use crate::server::HTTP_PORT_OFFSET;
+use crate::server::{HTTP_PORT_OFFSET, Options, Password};
 use crate::size::OrAuto;
 use crate::watch::EtcdOptions;
 
 use super::{Error, Settings};
 
 pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
-    let complaints = [
-        addresses(settings),
-        passwords(settings),
-        policies(settings),
-        ports(settings),
-        sizes(settings),
-        spans(settings),
-    ];
-    complaints
-        .into_iter()
-        .flatten()
-        .next()
-        .map_or(Ok(()), |complaint| Err(Error::Relation(complaint)))
+    let proofs = [addresses, passwords, http, policies, ports, sizes, spans];
+    let complaint = proofs.into_iter().find_map(|proof| proof(settings));
+    complaint.map_or(Ok(()), |complaint| Err(Error::Relation(complaint)))
 }
 
 fn addresses(settings: &Settings) -> Option<String> {
@@ -30,16 +20,24 @@ fn addresses(settings: &Settings) -> Option<String> {
 }
 
 fn passwords(settings: &Settings) -> Option<String> {
-    let passwords = [
-        ("server.password", &settings.server.password),
-        ("policies.etcd.password", &settings.policies.etcd.password),
+    let (server, etcd) = (&settings.server, &settings.policies.etcd);
+    let all = [
+        ("server.password", &server.password),
+        ("server.operator_password", &server.operator_password),
+        ("policies.etcd.password", &etcd.password),
     ];
-    let masked = passwords.into_iter().find(|(_, password)| password.secret() == Some("***"));
-    masked.map(|(name, _)| {
-        format!(
+    let is_shown = |password: &Password| password.secret() == Some("***");
+    if let Some((name, _)) = all.iter().find(|(_, password)| is_shown(password)) {
+        return Some(format!(
             "{name} is `***`, which `tollgate config` prints in place of a password: write the \
              password itself"
-        )
+        ));
+    }
+    let is_same = server.password.secret().is_some() && server.password == server.operator_password;
+    is_same.then(|| {
+        "server.operator_password is the same as server.password, so that every client would be \
+         an operator: give them one each"
+            .to_owned()
     })
 }
 
@@ -96,6 +94,18 @@ fn etcd(options: &EtcdOptions) -> Option<String> {
                  name the file with the certificates that sign for the cluster"
             )
         })
+    })
+}
+
+fn http(settings: &Settings) -> Option<String> {
+    let Options { http, operator_password, .. } = &settings.server;
+    let is_far = http.enabled && !http.bind.is_loopback();
+    (is_far && operator_password.secret().is_none()).then(|| {
+        format!(
+            "server.http.bind is {}, where other machines may reach it, and there is no \
+             server.operator_password: set one, or bind 127.0.0.1",
+            http.bind
+        )
     })
 }
 
@@ -163,8 +173,7 @@ mod tests {
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
         let etcd = ("policies.etcd.enabled", "true");
-        let rows: [(&[(&str, &str)], &str); 14] = [
-            (&[("server.password", "***")], "server.password is `***`"),
+        let rows: [(&[(&str, &str)], &str); 17] = [
             (&[("policies.etcd.password", "***")], "policies.etcd.password is `***`"),
             (&[("policies.poll_period", "0s")], "policies.poll_period is 0"),
             (&[etcd, ("policies.path", "a")], "policies.etcd.enabled is true and policies.path"),
@@ -172,6 +181,13 @@ mod tests {
             (&[etcd, ("policies.etcd.endpoints", "a:1")], "policies.etcd.endpoints holds `a:1`"),
             (&[etcd, ("policies.etcd.endpoints", "https://a:1")], "policies.etcd.endpoints holds"),
             (&[etcd, ("policies.etcd.tls.key", "a")], "of policies.etcd.tls.certificate and"),
+            (&[("server.operator_password", "***")], "server.operator_password is `***`"),
+            (
+                &[("server.operator_password", "a"), ("server.password", "a")],
+                "server.operator_password is the same as server.password",
+            ),
+            (&[("server.http.bind", "0.0.0.0")], "server.http.bind is 0.0.0.0, where other"),
+            (&[("server.http.bind", "192.0.2.1")], "server.http.bind is 192.0.2.1, where"),
             (&[("server.bind", "")], "server.bind is empty"),
             (&[("server.port", "65000")], "server.http.port is auto"),
             (&[("server.http.port", "6379")], "server.http.port and server.port are both 6379"),
@@ -187,8 +203,11 @@ mod tests {
 
     #[test]
     fn settings_at_their_bounds_are_taken() {
-        let rows: [&[(&str, &str)]; 5] = [
+        let rows: [&[(&str, &str)]; 8] = [
             &[("policies.etcd.enabled", "true"), ("policies.etcd.endpoints", "http://a:1")],
+            &[("server.http.bind", "0.0.0.0"), ("server.operator_password", "a")],
+            &[("server.http.bind", "0.0.0.0"), ("server.http.enabled", "false")],
+            &[("server.http.bind", "::1")],
             &[("server.port", "64535")],
             &[("server.port", "65535"), ("server.http.enabled", "false")],
             &[("server.port", "0"), ("server.http.port", "0")],

@@ -468,9 +468,13 @@ mod tests {
             let keys = heavy.counters.iter();
             keys.map(|counter| (counter.key.as_ptr() as usize, counter.key.capacity())).collect()
         };
-        keys[..3].iter().for_each(|key| heavy.add(hashed(key), 1, START));
+        for key in &keys[..3] {
+            heavy.add(hashed(key), 1, START);
+        }
         let before = room(&heavy);
-        keys.iter().for_each(|key| heavy.add(hashed(key), 1, START));
+        for key in &keys {
+            heavy.add(hashed(key), 1, START);
+        }
         assert_eq!(room(&heavy), before);
         assert_eq!((heavy.counters.capacity(), heavy.heap.capacity()), (3, 3));
     }

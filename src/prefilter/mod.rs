@@ -159,16 +159,13 @@ impl Prefilter {
                 && now < record.until
                 && record.generation == generation(record.shard)
         };
-        match table.find(first, holds) {
-            Some(record) => {
-                lane.answered();
-                Some(Repeated { decision: record.decision(now), place: record.place })
-            }
-            None => {
-                lane.missed();
-                None
-            }
+        let found = table.find(first, holds);
+        if found.is_some() {
+            lane.answered();
+        } else {
+            lane.missed();
         }
+        found.map(|record| Repeated { decision: record.decision(now), place: record.place })
     }
 
     /// Remembers a denial of this moment, where that is of use and the same will hold.

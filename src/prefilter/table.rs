@@ -146,11 +146,19 @@ fn tag_at(tags: u64, way: usize) -> u64 {
 impl Entry {
     /// `None` while somebody writes, or has written meanwhile.
     fn read(&self) -> Option<Record> {
+        self.read_while(|_| ())
+    }
+
+    /// The same; `meanwhile` runs before each word is read, told which.
+    fn read_while(&self, mut meanwhile: impl FnMut(usize)) -> Option<Record> {
         let before = self.sequence.load(Ordering::Acquire);
         if !before.is_multiple_of(2) {
             return None;
         }
-        let words: [u64; WORDS] = std::array::from_fn(|at| self.words[at].load(Ordering::Relaxed));
+        let words: [u64; WORDS] = std::array::from_fn(|at| {
+            meanwhile(at);
+            self.words[at].load(Ordering::Relaxed)
+        });
         // The words are read before the sequence is read again.
         fence(Ordering::Acquire);
         let after = self.sequence.load(Ordering::Relaxed);
@@ -237,6 +245,20 @@ mod tests {
         });
         assert!(written);
         assert_eq!(entry.read(), Some(record(1, 2_000)));
+    }
+
+    #[test]
+    fn record_written_while_it_is_read_is_not_read() {
+        for at in 0..WORDS {
+            let entry = Entry::default();
+            entry.write(&record(1, 2_000), || ());
+            let read = entry.read_while(|word| {
+                if word == at {
+                    entry.write(&record(2, 3_000), || ());
+                }
+            });
+            assert_eq!(read, None, "word {at}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 
 const WRITERS: u64 = 3;
 const READERS: u64 = 3;
-const WRITES: u64 = 60_000;
+const WRITES: u64 = 250_000;
 const BUCKETS: u64 = 6;
 
 /// The set is picked by the low bits, which are the same for all.

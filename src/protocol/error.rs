@@ -101,6 +101,9 @@ pub(crate) enum Error {
          Are you sure your configuration is correct?"
     )]
     NoPassword,
+    /// The user, and the command in lower case.
+    #[error("NOPERM User {0} has no permissions to run the '{1}' command")]
+    NoPermission(&'static str, String),
     #[error("NOPROTO unsupported protocol version")]
     NoProto,
     #[error("ERR Protocol version is not an integer or out of range")]
@@ -318,6 +321,10 @@ mod tests {
             (
                 Error::argument("cost", "expected a whole number"),
                 "ERR cost: expected a whole number",
+            ),
+            (
+                Error::NoPermission("default", "config|set".into()),
+                "NOPERM User default has no permissions to run the 'config|set' command",
             ),
             (Error::text("no such tenant"), "ERR no such tenant"),
             (

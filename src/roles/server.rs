@@ -11,13 +11,13 @@ use tracing::info;
 use super::welcome;
 
 use crate::admin::Http;
-use crate::commands::{Initial, Runtime, Service, ThrottleRounding};
+use crate::commands::{DecisionLog, Initial, NotedLines, Runtime, Service, ThrottleRounding};
 use crate::config::Settings;
 use crate::engine::Engine;
 use crate::protocol::Limits;
 use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
-use crate::telemetry::{self, Events};
+use crate::telemetry::{self, DecisionWriter, Events};
 use crate::time::Clock;
 use crate::watch::{self, Target, Watch};
 
@@ -38,12 +38,14 @@ struct Prepared {
     plan: Plan,
     http: Option<Socket>,
     watch: Option<Watch>,
+    decisions: Option<DecisionWriter>,
 }
 
 impl Prepared {
     /// Runs until somebody stops the hub. HTTP is there first and goes last.
     async fn run(self) -> anyhow::Result<Ending> {
-        let Self { hub, plan, http, watch } = self;
+        let Self { hub, plan, http, watch, decisions } = self;
+        let service = Arc::clone(hub.service());
         let http = http.map(|socket| Http::start(socket, Arc::clone(&hub))).transpose();
         let http = http.context("start the HTTP port")?;
         let served = server::serve(hub, plan).await;
@@ -52,6 +54,10 @@ impl Prepared {
         }
         if let Some(watch) = watch {
             watch.stop();
+        }
+        if let Some(writer) = decisions {
+            service.decision_log().end();
+            writer.join();
         }
         Ok(served?)
     }
@@ -168,9 +174,11 @@ fn prepare(
         expiry_budget: settings.engine.expiry_budget,
     };
     let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
-    let hub = hub(settings, clock, identity, events)?;
+    let (decision_log, lines) = DecisionLog::new(&settings.decision_log);
+    let decisions = lines.map(|lines| write_decisions(lines, &settings.decision_log.path));
+    let hub = hub(settings, clock, (identity, events), decision_log)?;
     let watch = watch_policies(settings, &hub)?;
-    Ok(Prepared { hub, plan, http, watch })
+    Ok(Prepared { hub, plan, http, watch, decisions: decisions.transpose()? })
 }
 
 /// Begins to watch policies, where there are any to watch.
@@ -184,6 +192,13 @@ fn watch_policies(settings: &Settings, hub: &Hub) -> anyhow::Result<Option<Watch
     return Ok(Some(watch::watch_etcd(&settings.policies, target)?));
     #[cfg(not(feature = "etcd"))]
     anyhow::bail!("this program was built without etcd: set policies.etcd.enabled to false");
+}
+
+fn write_decisions(lines: NotedLines, path: &Path) -> anyhow::Result<DecisionWriter> {
+    let mut secret = [0; 32];
+    random(&mut secret)?;
+    let path = Some(path).filter(|path| !path.as_os_str().is_empty());
+    DecisionWriter::start(lines, path, secret).context("open the decision log")
 }
 
 /// Left to us, the HTTP port follows the RESP port: a thousand above it, or free as it was.
@@ -206,8 +221,8 @@ fn control_thread() -> anyhow::Result<tokio::runtime::Runtime> {
 fn hub(
     settings: &Settings,
     clock: Clock,
-    identity: Identity,
-    events: Events,
+    (identity, events): (Identity, Events),
+    decision_log: DecisionLog,
 ) -> anyhow::Result<Arc<Hub>> {
     let engine = Engine::new(settings.engine.shards.number(), seed()?);
     engine.set_tracked_keys_max(settings.engine.tracked_keys_max.get());
@@ -218,13 +233,15 @@ fn hub(
     });
     engine.set_policy(settings.engine.memory_policy);
     let now = clock.now();
-    let service = Arc::new(Service::new(engine, Runtime::new(initial(settings)), now));
+    let service = Service::new(engine, Runtime::new(initial(settings)), now);
+    let service = Arc::new(service.with_decision_log(decision_log));
     Ok(Arc::new(Hub::new(service, clock, identity, events)))
 }
 
 fn initial(settings: &Settings) -> Initial {
     Initial {
         password: settings.server.password.secret().unwrap_or_default().to_owned(),
+        operator_password: settings.server.operator_password.secret().map(str::to_owned),
         protected: settings.server.protected_mode,
         connections_max: settings.server.connections_max.get(),
         idle_timeout: settings.server.idle_timeout,

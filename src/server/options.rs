@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) http: HttpOptions,
     /// What AUTH must say; empty asks nobody.
     pub(crate) password: Password,
+    /// What AUTH must say before commands for administrators; empty leaves them to everyone.
+    pub(crate) operator_password: Password,
     /// Refuse clients from other machines while there is no password.
     pub(crate) protected_mode: bool,
     /// Who may use DEBUG.

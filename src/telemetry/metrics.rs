@@ -12,6 +12,8 @@
 //! CONFIG RESETSTAT sets the counters of commands, errors and keys back to zero; for Prometheus
 //! that is a counter that started again.
 
+use std::sync::atomic::Ordering;
+
 use super::events::Events;
 use super::render::{Family, Kind};
 use crate::commands::{BUCKET_BOUNDS_NS, CommandCounts, Facts, Host, Service};
@@ -86,6 +88,22 @@ const METRICS: &[Metric] = &[
             let counts = from.service.prefilter().counts();
             to.sample(&[("place", "free")], counts.remembered);
             to.sample(&[("place", "displaced")], counts.displaced);
+        },
+    ),
+    counter(
+        "tollgate_decision_log_lines_total",
+        Unit::None,
+        "Decisions of the sample: written to the decision log, or left out and why.",
+        |from, to| {
+            let counts = from.service.decision_log().counts();
+            for (outcome, count) in [
+                ("written", &counts.written),
+                ("failed", &counts.unwritten),
+                ("over_rate", &counts.over_rate),
+                ("queue_full", &counts.queue_full),
+            ] {
+                to.sample(&[("outcome", outcome)], count.load(Ordering::Relaxed));
+            }
         },
     ),
     gauge("tollgate_connections", Unit::None, "Clients connected now.", |from, to| {

@@ -1,5 +1,6 @@
 //! What can be seen from outside: logs and metrics.
 
+mod decisions;
 mod events;
 mod log;
 mod metrics;
@@ -7,6 +8,7 @@ mod options;
 mod policy_events;
 mod render;
 
+pub(crate) use decisions::DecisionWriter;
 pub(crate) use events::{Events, HttpEvents};
 pub(crate) use log::{log_panics, start_logging};
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_CONTENT_TYPE, metrics_page};

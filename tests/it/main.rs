@@ -23,6 +23,7 @@ mod monitoring;
 mod policies;
 #[cfg(feature = "etcd")]
 mod policies_etcd;
+mod operator;
 mod program;
 mod pushes;
 mod readme;
