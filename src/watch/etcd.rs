@@ -230,19 +230,18 @@ impl Etcd {
 }
 
 fn items(response: &WatchResponse) -> (Vec<Item>, u64) {
-    let mut revision = 0;
+    let mut newest = 0;
     let mut items = Vec::new();
     for event in response.events() {
         let Some(key) = event.kv() else { continue };
-        revision = revision.max(key.mod_revision().cast_unsigned());
-        match event.event_type() {
-            EventType::Put => items.extend(document(key.clone()).map(Item::Put)),
-            EventType::Delete => {
-                items.extend(source(key).map(|source| Item::Gone { source }));
-            }
-        }
+        let revision = key.mod_revision().cast_unsigned();
+        newest = newest.max(revision);
+        items.extend(match event.event_type() {
+            EventType::Put => document(key.clone()).map(Item::Put),
+            EventType::Delete => source(key).map(|source| Item::Gone { source, revision }),
+        });
     }
-    (items, revision)
+    (items, newest)
 }
 
 /// A key that is no text is nobody's: a document says what it is for in text.

@@ -83,7 +83,7 @@ impl Keeper {
                     text,
                     revision,
                 });
-                self.replica.all(documents.collect(), &[]);
+                self.replica.all(documents.collect(), &[], 0);
                 self.hand_on();
                 self.unwritten = false;
                 count
@@ -137,7 +137,7 @@ impl Keeper {
     fn hear(&mut self, news: News) {
         match news {
             News::All { documents, kept, revision } => {
-                let over = self.replica.all(documents, &kept);
+                let over = self.replica.all(documents, &kept, revision);
                 (0..over).for_each(|_| self.full());
                 self.source_revision = revision;
                 self.is_back();
@@ -306,6 +306,6 @@ fn change(item: Item) -> Change {
         Item::Put(Document { source, tenant, text, revision }) => {
             Change::Put { source, tenant, text, revision }
         }
-        Item::Gone { source } => Change::Gone { source, revision: 0 },
+        Item::Gone { source, revision } => Change::Gone { source, revision },
     }
 }

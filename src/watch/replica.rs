@@ -35,7 +35,16 @@ pub(super) struct Document {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Item {
     Put(Document),
-    Gone { source: Box<str> },
+    Gone { source: Box<str>, revision: u64 },
+}
+
+impl Item {
+    fn order(&self) -> (bool, u64, &str) {
+        match self {
+            Self::Gone { source, revision } => (false, *revision, source),
+            Self::Put(document) => (true, document.revision, &document.source),
+        }
+    }
 }
 
 /// More documents than are held, or more bytes.
@@ -48,7 +57,7 @@ pub(super) struct Replica {
     bytes_max: usize,
     known: HashMap<Box<str>, Known>,
     known_bytes: usize,
-    pending: HashMap<Box<str>, Option<Document>>,
+    pending: HashMap<Box<str>, Item>,
     /// Versions that a later one replaced before they were taken.
     skipped: u64,
 }
@@ -79,7 +88,12 @@ impl Replica {
 
     /// Everything that the source holds now, and what stays because it cannot be read. Returns
     /// how many documents did not fit.
-    pub(super) fn all(&mut self, documents: Vec<Document>, kept: &[Box<str>]) -> usize {
+    pub(super) fn all(
+        &mut self,
+        documents: Vec<Document>,
+        kept: &[Box<str>],
+        revision: u64,
+    ) -> usize {
         let read: HashSet<&str> = documents.iter().map(|document| &*document.source).collect();
         let kept: HashSet<&str> = kept.iter().map(|source| &**source).collect();
         // What cannot be read may be a folder with all that is in it.
@@ -89,7 +103,7 @@ impl Replica {
         };
         let gone = self.known.keys().filter(|source| !read.contains(&***source) && !stays(source));
         for source in gone.cloned().collect::<Vec<_>>() {
-            self.gone(source);
+            self.gone(source, revision);
         }
         documents.into_iter().filter_map(|document| self.put(document).err()).count()
     }
@@ -97,7 +111,7 @@ impl Replica {
     pub(super) fn item(&mut self, item: Item) -> Result<(), Full> {
         match item {
             Item::Put(document) => return self.put(document),
-            Item::Gone { source } => self.gone(source),
+            Item::Gone { source, revision } => self.gone(source, revision),
         }
         Ok(())
     }
@@ -116,18 +130,18 @@ impl Replica {
         }
         self.known_bytes = others_bytes + bytes;
         self.known.insert(document.source.clone(), Known { digest, bytes });
-        self.pend(document.source.clone(), Some(document));
+        self.pend(document.source.clone(), Item::Put(document));
         Ok(())
     }
 
-    fn gone(&mut self, source: Box<str>) {
+    fn gone(&mut self, source: Box<str>, revision: u64) {
         if let Some(known) = self.known.remove(&source) {
             self.known_bytes -= known.bytes;
-            self.pend(source, None);
+            self.pend(source.clone(), Item::Gone { source, revision });
         }
     }
 
-    fn pend(&mut self, source: Box<str>, version: Option<Document>) {
+    fn pend(&mut self, source: Box<str>, version: Item) {
         if self.pending.insert(source, version).is_some() {
             self.skipped += 1;
         }
@@ -141,17 +155,9 @@ impl Replica {
     /// What to hand on: first what has gone, so that a tenant may move from one document to
     /// another in one go; then the rest, older revisions first.
     pub(super) fn take(&mut self) -> Vec<Item> {
-        let (mut gone, mut put) = (Vec::new(), Vec::new());
-        for (source, version) in self.pending.drain() {
-            match version {
-                Some(document) => put.push(document),
-                None => gone.push(source),
-            }
-        }
-        gone.sort_unstable();
-        put.sort_unstable_by(|a, b| (a.revision, &a.source).cmp(&(b.revision, &b.source)));
-        let gone = gone.into_iter().map(|source| Item::Gone { source });
-        gone.chain(put.into_iter().map(Item::Put)).collect()
+        let mut items: Vec<Item> = self.pending.drain().map(|(_, item)| item).collect();
+        items.sort_unstable_by(|a, b| a.order().cmp(&b.order()));
+        items
     }
 }
 
@@ -168,8 +174,8 @@ mod tests {
         }
     }
 
-    fn gone(source: &str) -> Item {
-        Item::Gone { source: source.into() }
+    fn gone(source: &str, revision: u64) -> Item {
+        Item::Gone { source: source.into(), revision }
     }
 
     fn put(source: &str, text: &str, revision: u64) -> Item {
@@ -190,9 +196,9 @@ mod tests {
     #[test]
     fn same_text_again_is_no_news() {
         let mut replica = Replica::default();
-        assert_eq!(replica.all(vec![document("a", "x", 1), document("b", "y", 2)], &[]), 0);
+        assert_eq!(replica.all(vec![document("a", "x", 1), document("b", "y", 2)], &[], 9), 0);
         replica.take();
-        assert_eq!(replica.all(vec![document("a", "x", 7), document("b", "y", 8)], &[]), 0);
+        assert_eq!(replica.all(vec![document("a", "x", 7), document("b", "y", 8)], &[], 9), 0);
         replica.item(put("a", "x", 9)).expect("it fits");
         assert!(replica.take().is_empty());
     }
@@ -200,20 +206,24 @@ mod tests {
     #[test]
     fn full_reload_finds_what_has_gone_and_what_has_changed() {
         let mut replica = Replica::default();
-        replica.all(vec![document("a", "x", 1), document("b", "y", 2), document("c", "z", 3)], &[]);
+        replica.all(
+            vec![document("a", "x", 1), document("b", "y", 2), document("c", "z", 3)],
+            &[],
+            9,
+        );
         replica.take();
-        replica.all(vec![document("c", "z", 3), document("b", "new", 5)], &[]);
-        assert_eq!(replica.take(), [gone("a"), put("b", "new", 5)]);
+        replica.all(vec![document("c", "z", 3), document("b", "new", 5)], &[], 9);
+        assert_eq!(replica.take(), [gone("a", 9), put("b", "new", 5)]);
     }
 
     #[test]
     fn full_reload_keeps_what_could_not_be_read() {
         let mut replica = Replica::default();
         let sources = ["a", "b", "c/d", "cc/d"];
-        replica.all(sources.map(|source| document(source, "x", 1)).to_vec(), &[]);
+        replica.all(sources.map(|source| document(source, "x", 1)).to_vec(), &[], 9);
         replica.take();
-        replica.all(Vec::new(), &["b".into(), "c".into()]);
-        assert_eq!(replica.take(), [gone("a"), gone("cc/d")]);
+        replica.all(Vec::new(), &["b".into(), "c".into()], 9);
+        assert_eq!(replica.take(), [gone("a", 9), gone("cc/d", 9)]);
     }
 
     #[test]
@@ -223,14 +233,14 @@ mod tests {
         replica.take();
         replica.item(put("b", "2", 4)).expect("it fits");
         replica.item(put("a", "3", 5)).expect("it fits");
-        replica.item(gone("z")).expect("it fits");
-        assert_eq!(replica.take(), [gone("z"), put("b", "2", 4), put("a", "3", 5)]);
+        replica.item(gone("z", 9)).expect("it fits");
+        assert_eq!(replica.take(), [gone("z", 9), put("b", "2", 4), put("a", "3", 5)]);
     }
 
     #[test]
     fn document_that_nobody_knew_leaves_nothing_when_it_goes() {
         let mut replica = Replica::default();
-        replica.item(gone("a")).expect("it fits");
+        replica.item(gone("a", 9)).expect("it fits");
         assert!(replica.take().is_empty());
     }
 
@@ -238,12 +248,12 @@ mod tests {
     fn document_that_does_not_fit_leaves_its_earlier_version() {
         let mut replica = Replica::bounded(2, 100);
         let large = "#".repeat(50);
-        assert_eq!(replica.all(vec![document("a", &large, 1), document("b", "x", 2)], &[]), 0);
+        assert_eq!(replica.all(vec![document("a", &large, 1), document("b", "x", 2)], &[], 9), 0);
         replica.take();
         assert_eq!(replica.item(put("b", &large, 3)), Err(Full));
         assert_eq!(replica.item(put("c", "x", 3)), Err(Full));
         assert!(replica.take().is_empty());
-        replica.item(gone("a")).expect("it fits");
+        replica.item(gone("a", 9)).expect("it fits");
         assert_eq!(replica.item(put("b", &large, 3)), Ok(()));
         assert_eq!(replica.item(put("c", "x", 3)), Ok(()));
     }
