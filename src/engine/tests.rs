@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use proptest::prelude::*;
 
 use super::effect::Change;
+use super::table::Table;
 use super::*;
 use crate::limit::{Algorithm, Quota, State};
 use crate::time::Duration;
