@@ -49,6 +49,7 @@ impl Baseline {
             evicted: stats.evicted.saturating_sub(before.evicted),
             allowed: stats.allowed.saturating_sub(before.allowed),
             denied: stats.denied.saturating_sub(before.denied),
+            holds_expired: stats.holds_expired.saturating_sub(before.holds_expired),
             ..*stats
         }
     }

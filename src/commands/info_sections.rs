@@ -337,6 +337,8 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
          shards:{}\n\
          decisions_allowed:{}\n\
          decisions_denied:{}\n\
+         policy_buckets:{}\n\
+         expired_holds:{}\n\
          native_twin_calls:{}\n\
          native_twin_declined:{}\n\
          scripts_over_declared_keys:{}\n\
@@ -349,6 +351,8 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         engine.shards(),
         stats.allowed,
         stats.denied,
+        stats.buckets,
+        stats.holds_expired,
         twins.iter().map(|twin| twin.answered).sum::<u64>(),
         twins.iter().map(|twin| twin.declined).sum::<u64>(),
         scripts.declared,

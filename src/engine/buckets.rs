@@ -218,6 +218,11 @@ impl View<'_> {
         Ok(Some(decision))
     }
 
+    /// As [`Engine::limiter_generation`], and it stands until this transaction changes it.
+    pub(crate) fn limiter_generation(&self, key: KeyRef<'_>) -> u64 {
+        self.guards[self.place(key)].1.limiter_generation()
+    }
+
     /// What is used and held of a bucket.
     pub(crate) fn bucket_level(&mut self, key: KeyRef<'_>, bound: &Bound) -> Level {
         let place = self.find_bucket(key);
@@ -413,6 +418,13 @@ fn kept(counted: bool, expires: Timestamp) -> Kept {
 }
 
 impl Engine {
+    /// Moves when a limiter in the key's shard is removed, replaced, or changed other than by a
+    /// spend. What is read here was so before the call; what a transaction reads of a shard that
+    /// it holds ([`View::limiter_generation`]) stays so until it ends.
+    pub(crate) fn limiter_generation(&self, key: KeyRef<'_>) -> u64 {
+        self.generations[self.shard_of(key)].read()
+    }
+
     /// What a tenant takes, by its part of its buckets' names.
     pub(crate) fn tenant_usage(&self, tenant: &[u8]) -> Usage {
         self.tenants.usage(tenant)

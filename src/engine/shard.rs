@@ -384,7 +384,7 @@ impl Shard {
         }
         self.swept = match next {
             Some(slot) => (db, slot),
-            None => (self.tables.after(db).unwrap_or(0), 0),
+            None => (self.tables.next_expiring(db).unwrap_or(0), 0),
         };
         self.swept == (0, 0)
     }

@@ -49,6 +49,9 @@ impl Tables {
 
     /// Both have a table.
     pub(super) fn swap(&mut self, db: usize, other: usize) {
+        if db == other {
+            return;
+        }
         let one = std::mem::take(&mut self[db]);
         self[db] = std::mem::replace(&mut self[other], one);
     }
@@ -59,13 +62,15 @@ impl Tables {
         self.others.iter().fold(held, |held, table| held.plus(table.held()))
     }
 
-    /// The one that a lap over all of them visits next; the buckets are the last.
-    pub(super) fn after(&self, db: usize) -> Option<usize> {
-        match db {
+    /// The next one with anything to expire, on a lap over all of them; the buckets are the last.
+    pub(super) fn next_expiring(&self, db: usize) -> Option<usize> {
+        let next = |db: usize| match db {
             BUCKETS => None,
             db if db < self.others.len() => Some(db + 1),
             _ => Some(BUCKETS),
-        }
+        };
+        let mut later = std::iter::successors(next(db), |db| next(*db));
+        later.find(|db| self[*db].expiring() > 0)
     }
 }
 
@@ -87,19 +92,30 @@ impl IndexMut<usize> for Tables {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Entry;
+    use super::super::{KeyHasher, Value};
     use super::*;
+    use crate::time::Timestamp;
 
     #[test]
-    fn lap_visits_every_database_there_is_and_then_the_buckets() {
+    fn lap_visits_what_may_expire_and_the_buckets_last() {
         let lap = |tables: &Tables| -> Vec<usize> {
-            std::iter::successors(Some(0), |db| tables.after(*db)).collect()
+            std::iter::successors(Some(0), |db| tables.next_expiring(*db)).collect()
+        };
+        let hasher = KeyHasher::new(7);
+        let put = |tables: &mut Tables, db, expires| {
+            tables.make(db);
+            let key = hasher.key(b"k");
+            tables[db].insert(Entry::new(key, Value::Integer(1), expires, Timestamp::EPOCH));
         };
         let mut tables = Tables::default();
-        assert_eq!(lap(&tables), [0, BUCKETS]);
-        tables.make(2);
-        assert_eq!(lap(&tables), [0, 1, 2, BUCKETS]);
-        tables.make(BUCKETS);
-        tables.make(DATABASES - 1);
-        assert_eq!(lap(&tables), (0..=BUCKETS).collect::<Vec<_>>());
+        assert_eq!(lap(&tables), [0]);
+        put(&mut tables, BUCKETS, Timestamp::from_millis(1));
+        put(&mut tables, 2, Timestamp::from_millis(1));
+        put(&mut tables, 3, Timestamp::MAX);
+        assert_eq!(lap(&tables), [0, 2, BUCKETS]);
+        tables.swap(2, 3);
+        tables.swap(2, 2);
+        assert_eq!(lap(&tables), [0, 3, BUCKETS]);
     }
 }

@@ -38,13 +38,20 @@ impl From<super::OutOfMemory> for Full {
 #[derive(Debug)]
 pub(super) struct Tenants(DashMap<Box<[u8]>, Usage, KeyHasher>);
 
-/// The part of a bucket's name that is its tenant's: the length, in four bytes, and the name.
-///
-/// A name that is cut short belongs to nobody in particular.
+/// The part of a bucket's name that is its tenant's: the length, seven bits a byte and the lowest
+/// first, and as many bytes. A name that is cut short belongs to nobody in particular.
 pub(super) fn tenant_of(name: &[u8]) -> &[u8] {
-    name.split_first_chunk()
-        .and_then(|(len, _)| name.get(..size_of_val(len) + u32::from_le_bytes(*len) as usize))
-        .unwrap_or_default()
+    /// More would be no length.
+    const LENGTH_BYTES_MAX: usize = 9;
+    let mut length = 0;
+    for (at, byte) in name.iter().enumerate().take(LENGTH_BYTES_MAX) {
+        length |= usize::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            let end = (at + 1).checked_add(length);
+            return end.and_then(|end| name.get(..end)).unwrap_or_default();
+        }
+    }
+    &[]
 }
 
 impl Tenants {
@@ -116,9 +123,11 @@ mod tests {
 
     #[test]
     fn tenant_is_the_first_part_of_a_name_with_its_length() {
-        assert_eq!(tenant_of(b"\x03\0\0\0abcrest"), b"\x03\0\0\0abc");
-        assert_eq!(tenant_of(b"\x00\0\0\0rest"), b"\x00\0\0\0");
-        for cut in [&b"\x09\0\0\0abc"[..], b"\x09\0", b"\xff\xff\xff\xff", b""] {
+        assert_eq!(tenant_of(b"\x03abcrest"), b"\x03abc");
+        assert_eq!(tenant_of(b"\x00rest"), b"\x00");
+        let long = [&[0x80, 0x01][..], &[b'n'; 130]].concat();
+        assert_eq!(tenant_of(&long), &long[..130]);
+        for cut in [&b"\x09abc"[..], b"\x80", &[0xff; 40], &[0xff; 8], b""] {
             assert_eq!(tenant_of(cut), b"");
         }
     }

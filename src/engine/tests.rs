@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use proptest::prelude::*;
 
 use super::effect::Change;
+use super::table::Table;
 use super::*;
 use crate::limit::{Algorithm, Quota, State};
 use crate::time::Duration;
@@ -44,7 +45,7 @@ fn contents(engine: &Engine, db: usize, now: Timestamp) -> BTreeMap<Vec<u8>, Str
 
 /// Replays one shard's effects into the same shard of a fresh engine, as a journal does. The
 /// engines share their seed, so a key has the same shard in both.
-fn replay(effects: &[Effect], into: &Engine, shard: usize, now: Timestamp) {
+pub(super) fn replay(effects: &[Effect], into: &Engine, shard: usize, now: Timestamp) {
     for effect in effects {
         let db = usize::from(effect.db);
         into.transact(Scope::Shard(shard), db, now, |view| match &effect.change {
@@ -281,11 +282,8 @@ fn removing_most_keys_gives_their_memory_back() {
         let key = engine.key(&name);
         engine.transact(Scope::Keys(&[key]), 0, START, |view| view.remove(key));
     }
-    let slots: u32 = engine
-        .shards
-        .iter()
-        .map(|shard| shard.lock().table(0).map_or(0, table::Table::slots))
-        .sum();
+    let slots: u32 =
+        engine.shards.iter().map(|shard| shard.lock().table(0).map_or(0, Table::slots)).sum();
     assert!(slots <= 16 * 4, "{slots} slots for ten keys");
 }
 

@@ -367,11 +367,6 @@ impl View<'_> {
         self.engine.key(bytes)
     }
 
-    /// As [`Engine::limiter_generation`], and it stands until this transaction changes it.
-    pub(crate) fn limiter_generation(&self, key: KeyRef<'_>) -> u64 {
-        self.guards[self.place(key)].1.limiter_generation()
-    }
-
     /// Whether the shard of the key is locked, so that the key may be asked for.
     pub(crate) fn holds(&self, key: KeyRef<'_>) -> bool {
         let number = self.engine.shard_of(key);

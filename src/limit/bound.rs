@@ -133,7 +133,12 @@ impl Credit {
         Ok(Self { quota: quota.with_burst(burst)?, interval_ns })
     }
 
-    pub(super) const fn limit(&self) -> u64 {
+    /// Limit and burst together in any one window.
+    pub const fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    const fn limit(&self) -> u64 {
         self.quota.limit()
     }
 

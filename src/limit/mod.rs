@@ -34,6 +34,10 @@ mod throttle;
 
 #[cfg(test)]
 mod bounds;
+#[cfg(all(test, feature = "server"))]
+mod calendars;
+#[cfg(test)]
+mod ledgers;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl Model {
     }
 
     /// Forgets what is over at `now_us`, and goes on from there.
-    fn advance(&mut self, quota: &Quota, now_us: u64) {
+    pub(super) fn advance(&mut self, quota: &Quota, now_us: u64) {
         let window_us = quota.window().as_micros();
         match quota.algorithm() {
             Algorithm::SlidingLog | Algorithm::SlidingWindow => {
@@ -112,7 +112,7 @@ impl Model {
     }
 
     /// What is used at a moment, rounded up to whole units.
-    fn used(&self, quota: &Quota, now_us: u64) -> u64 {
+    pub(super) fn used(&self, quota: &Quota, now_us: u64) -> u64 {
         let window_us = quota.window().as_micros();
         let sum = |counts: &dyn Fn(u64) -> bool| {
             let counted = self.admitted.iter().filter(|admitted| counts(admitted.at_us));
@@ -147,7 +147,7 @@ impl Model {
         }
     }
 
-    fn admit(&mut self, quota: &Quota, cost: u64, now_us: u64) {
+    pub(super) fn admit(&mut self, quota: &Quota, cost: u64, now_us: u64) {
         let at_us = match quota.algorithm() {
             Algorithm::SlidingWindow => {
                 let slot_us = quota.window().as_micros().div_ceil(100);
@@ -167,7 +167,7 @@ impl Model {
 
     /// How long until nothing is used: the first moment at which that is so, except that a fixed
     /// window resets when it ends even if it is unused.
-    fn reset(&self, quota: &Quota, now_us: u64) -> u64 {
+    pub(super) fn reset(&self, quota: &Quota, now_us: u64) -> u64 {
         let window_us = quota.window().as_micros();
         match (quota.algorithm(), quota.align()) {
             (Algorithm::FixedWindow, Align::Epoch | Align::Calendar) => {

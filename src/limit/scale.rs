@@ -68,8 +68,10 @@ impl<'s> Scale<'s> {
             };
         }
         let reset_after = match taking {
-            Taking::Spend => self.reset_after(cost, now),
-            Taking::Hold { until } => self.reset_after(Cost::ZERO, now).max(until.since(now)),
+            Taking::Hold { until } if cost > Cost::ZERO => {
+                self.reset_after(Cost::ZERO, now).max(until.since(now))
+            }
+            Taking::Spend | Taking::Hold { .. } => self.reset_after(cost, now),
         };
         Decision { verdict: Verdict::Allow, limit, remaining: free - cost.0, reset_after }
     }

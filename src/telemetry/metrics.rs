@@ -164,6 +164,18 @@ const METRICS: &[Metric] = &[
     counter("tollgate_keys_expired_total", Unit::None, "Keys whose time was over.", |from, to| {
         to.sample(&[], from.engine.expired);
     }),
+    gauge(
+        "tollgate_policy_buckets",
+        Unit::None,
+        "Buckets of policies held, reservations and leases among them.",
+        |from, to| to.sample(&[], from.engine.buckets),
+    ),
+    counter(
+        "tollgate_holds_expired_total",
+        Unit::None,
+        "Reservations and leases whose time was over before they were settled.",
+        |from, to| to.sample(&[], from.engine.holds_expired),
+    ),
     counter(
         "tollgate_keys_evicted_total",
         Unit::None,
