@@ -4,10 +4,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::engine::{Engine, Expires, Kept, Scope, Value};
 use crate::limit::{Cost, Decision, Quota, State, check};
+use crate::policy::{self, Book, Change, Facts, Unmatched};
 use crate::prefilter::{Accept, Denial, Fingerprint, Lane, Options, Prefilter, Question};
 use crate::protocol::{Error, Limits, Reply, Resp, Scanner, Torn, Trust, cut, scan_pieces};
+use crate::size;
 use crate::time::Timestamp;
 
 /// What a scan found: requests as lists of arguments, and why it ended early.
@@ -121,4 +125,62 @@ impl Limiter {
             accept: Accept::Exact,
         }
     }
+}
+
+/// Policies in force, one tenant a document.
+#[derive(Debug)]
+pub struct Policies {
+    book: Book,
+    revision: u64,
+}
+
+impl Policies {
+    /// Compiles documents; the tenants are named by their places.
+    pub fn new(documents: &[String]) -> Self {
+        let options =
+            policy::Options { unmatched: Unmatched::Allow, document_bytes_max: size::Bytes::new(4 << 20) };
+        let mut policies = Self { book: Book::new(&options), revision: 0 };
+        let batch = documents.iter().enumerate().map(|(at, text)| change(at, text, 1)).collect();
+        policies.book.apply(batch, Timestamp::EPOCH);
+        policies
+    }
+
+    /// Puts another document in the place of one; how many tenants changed.
+    pub fn change(&mut self, at: usize, document: &str) -> usize {
+        self.revision += 1;
+        let batch = vec![change(at, document, self.revision)];
+        self.book.apply(batch, Timestamp::EPOCH).changed.len()
+    }
+
+    /// How many tenants are in force.
+    pub fn tenants(&self) -> usize {
+        self.book.snapshot().tenants().count()
+    }
+
+    /// Asks for each of the endpoints what applies to it at a tenant, and writes the names of
+    /// the buckets; how many rules that was.
+    pub fn matching(&self, tenant: &str, endpoints: &[String], name: &mut Vec<u8>) -> usize {
+        let snapshot = self.book.snapshot();
+        let mut count = 0;
+        for endpoint in endpoints {
+            let Some(tenant) = snapshot.tenant(tenant.as_bytes()) else { continue };
+            let facts = Facts {
+                endpoint: Some(endpoint.as_bytes()),
+                caller: Some(b"u42"),
+                ..Facts::default()
+            };
+            for found in tenant.matching(&facts, Timestamp::EPOCH) {
+                name.clear();
+                found.bucket_name(&found.rule.quotas[0], name);
+                count += 1;
+            }
+        }
+        count
+    }
+}
+
+fn change(at: usize, text: &str, revision: u64) -> Change {
+    let name = at.to_string();
+    let text = Bytes::copy_from_slice(text.as_bytes());
+    Change::Put { source: name.as_str().into(), tenant: Some(name.into()), text, revision }
 }

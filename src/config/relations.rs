@@ -1,6 +1,7 @@
 //! What must hold between settings, each of which is right by itself.
 
-use crate::server::{HTTP_PORT_OFFSET, Options, Password};
+use crate::commands::Password;
+use crate::server::{HTTP_PORT_OFFSET, Options};
 use crate::size::OrAuto;
 use crate::watch::EtcdOptions;
 

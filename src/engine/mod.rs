@@ -65,7 +65,7 @@ pub(crate) use tenants::{Full, Usage};
     not(test),
     expect(unused_imports, reason = "RL.CHECK asks for them; it is not there yet")
 )]
-pub(crate) use tickets::{Settled, ticket_name};
+pub(crate) use tickets::{Settled, Ticket, ticket_name};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
 pub(crate) use view::{Cursor, Flushed, Found, View};

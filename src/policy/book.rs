@@ -7,7 +7,7 @@
 //! Invariants: each tenant in force is in the last good document of its owner; a new snapshot is
 //! made only when a tenant or the revision changes; a batch copies the map of tenants once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -198,8 +198,7 @@ impl Book {
                 revision
             }
             Change::Only { sources, revision } => {
-                let kept: std::collections::HashSet<&str> =
-                    sources.iter().map(|source| &**source).collect();
+                let kept: HashSet<&str> = sources.iter().map(|source| &**source).collect();
                 let gone: Vec<Box<str>> = self
                     .sources
                     .keys()
@@ -220,9 +219,9 @@ impl Book {
         let bytes_max = self.options.document_bytes_max;
         let compiled = compile(&text, source.tenant.as_deref(), bytes_max, now)
             .map_err(|complaint| (complaint, false))
-            .and_then(|drafts| match batch.conflict(name, &drafts) {
+            .and_then(|compiled| match batch.conflict(name, &compiled.drafts) {
                 Some(complaint) => Err((complaint, true)),
-                None => Ok(drafts),
+                None => Ok(compiled.drafts),
             });
         match compiled {
             Ok(drafts) => {

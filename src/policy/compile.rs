@@ -13,10 +13,30 @@ use crate::yaml::{self, Complaint, Step, locate};
 use super::document::Document;
 use super::index::Index;
 use super::make::{Problem, make};
+use super::options::Options;
 use super::tenant::Terms;
 
 /// A tenant that is not in force yet.
 pub(super) type Draft = (Terms, Index);
+
+/// A good document.
+pub(super) struct Compiled {
+    /// Whether it is a list `tenants:`, not the fields of a single one.
+    pub(super) is_list: bool,
+    pub(super) drafts: Vec<Draft>,
+}
+
+/// The tenants of a document, not in force. `tenant` is the name that its source gives to a
+/// single one.
+pub(crate) fn parse(
+    text: &[u8],
+    tenant: Option<&str>,
+    options: &Options,
+    now: Timestamp,
+) -> Result<Vec<Terms>, Complaint> {
+    let compiled = compile(text, tenant, options.document_bytes_max, now)?;
+    Ok(compiled.drafts.into_iter().map(|(terms, _)| terms).collect())
+}
 
 /// The tenants of a document. `tenant` is the name that its source gives to a single tenant.
 pub(super) fn compile(
@@ -24,7 +44,7 @@ pub(super) fn compile(
     tenant: Option<&str>,
     bytes_max: Bytes,
     now: Timestamp,
-) -> Result<Vec<Draft>, Complaint> {
+) -> Result<Compiled, Complaint> {
     if text.len() as u64 > bytes_max.as_u64() {
         let text = format!("the document has {} bytes, more than {bytes_max}", text.len());
         return Err(Complaint { line: 1, column: 1, text });
@@ -36,7 +56,9 @@ pub(super) fn compile(
     match yaml::read(text)? {
         Document::One(document) => {
             let draft = make(&document, tenant, now);
-            draft.map(|draft| vec![draft]).map_err(|problem| placed(text, &[], problem))
+            draft
+                .map(|draft| Compiled { is_list: false, drafts: vec![draft] })
+                .map_err(|problem| placed(text, &[], problem))
         }
         Document::Many(document) => {
             let mut drafts: Vec<Draft> = Vec::with_capacity(document.tenants.len());
@@ -50,7 +72,7 @@ pub(super) fn compile(
                 }
                 drafts.push(draft);
             }
-            Ok(drafts)
+            Ok(Compiled { is_list: true, drafts })
         }
     }
 }
@@ -75,7 +97,7 @@ fn placed(text: &str, tenant: &[Step], problem: Problem) -> Complaint {
     }
     if let Some(other) = problem.other {
         let (line, _) = locate(text, &[tenant, &other].concat());
-        complaint += &format!(" (the first stands at line {line})");
+        complaint = format!("{complaint} (the first stands at line {line})");
     }
     Complaint { line, column, text: complaint }
 }

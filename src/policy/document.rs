@@ -192,6 +192,11 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
+const LIST: &str = "tenants";
+
+/// The one slip that would be taken for a field of a tenant.
+const LIST_MISSPELT: &str = "tenant";
+
 /// Reads a document by its first key: `tenants`, or a field of a single tenant.
 struct Whole;
 
@@ -203,8 +208,14 @@ impl<'de> Visitor<'de> for Whole {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
-        let first = map.next_key()?;
-        let is_list = first.as_deref() == Some("tenants");
+        let first: Option<String> = map.next_key()?;
+        let first_word = first.as_deref().unwrap_or_default();
+        let is_list = first_word == LIST;
+        // The fields of a tenant are no likelier then.
+        if first_word == LIST_MISSPELT {
+            let text = format!("unknown field `{LIST_MISSPELT}`, the nearest is `{LIST}`");
+            return Err(de::Error::custom(text));
+        }
         let map = MapAccessDeserializer::new(Resumed { first, map });
         if is_list {
             return TenantsDocument::deserialize(map).map(Document::Many);

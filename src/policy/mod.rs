@@ -5,7 +5,7 @@
 //! newest is refused, why. A change compiles the tenants it names and publishes a new snapshot.
 //!
 //! Which rules apply: a rule's *class* is the set of dimensions that it constrains (endpoint,
-//! caller, each attribute of `match` or `per`). All classes are ANDed; within a class the most
+//! caller, each attribute of `match` or `per`). All classes hold together; within a class the most
 //! specific rule applies, dimension by dimension, exact before longer prefix before `*`. A rule
 //! in shadow never displaces an enforced one: it applies beside it. A rule that is off, or whose
 //! `until` has passed, is as if it were not written.
@@ -18,29 +18,40 @@ mod bucket;
 mod calendar;
 mod compile;
 mod counts;
+mod describe;
+mod diff;
 mod document;
 mod facts;
 mod given;
 mod index;
+mod lint;
 mod make;
 mod make_quota;
 mod make_rule;
 mod options;
 mod pattern;
 mod rule;
+mod schema;
 mod snapshot;
 mod tenant;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub(crate) use book::{Applied, Book, Change, DocumentStatus};
 pub(crate) use bucket::shown_bucket;
 pub(crate) use calendar::{Calendar, CalendarUnit, Period};
 pub(crate) use counts::{Counted, RuleCounts, TenantCounts};
+pub(crate) use compile::parse;
+pub(crate) use describe::{Field, rule_fields, tenant_fields};
+pub(crate) use diff::{Difference, What, diff};
 pub(crate) use facts::Facts;
+pub(crate) use lint::{Finding, lint};
 pub(crate) use options::{Options, Unmatched};
 pub(crate) use pattern::{Dimension, Matcher, Pattern};
 pub(crate) use rule::{
     Degrade, Enforcement, ManagedBy, Mode, QuotaKind, Rule, RuleQuota, Scope, Tier,
 };
+pub(crate) use schema::schema;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use tenant::{BucketOwner, Match, Tenant, Terms};

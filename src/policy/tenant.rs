@@ -87,9 +87,9 @@ impl Terms {
 impl Tenant {
     /// The rules that apply, in the order of the document. Costs about the same however many
     /// rules there are.
-    pub(crate) fn matching<'t>(
+    pub(crate) fn matching<'t, 'f: 't>(
         &'t self,
-        facts: &Facts<'t>,
+        facts: &Facts<'f>,
         now: Timestamp,
     ) -> SmallVec<[Match<'t>; 4]> {
         let mut matches = SmallVec::new();
@@ -99,7 +99,8 @@ impl Tenant {
         for at in self.index.find(&self.rules, facts, now) {
             let rule = &self.rules[at as usize];
             // Each of them is part of the class, so the request has it.
-            let values = rule.per.iter().filter_map(|dimension| dimension.of(facts)).collect();
+            let values = rule.per.iter().filter_map(|dimension| dimension.of(facts));
+            let values = values.map(|value| -> &'t [u8] { value }).collect();
             matches.push(Match { rule, values });
         }
         matches

@@ -24,11 +24,17 @@ use super::rule::{Degrade, Enforcement, ManagedBy, Mode, Scope, Tier};
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// What is written as a word out of a few.
-pub(super) trait Word: Copy + 'static {
+pub(super) trait Word: Copy + PartialEq + 'static {
     /// What the words choose, for the schema.
     const TITLE: &'static str;
     /// Every spelling, the first of each meaning its own.
     const WORDS: &'static [(&'static str, Self)];
+}
+
+/// The word of a meaning; of several the first.
+pub(super) fn spelling<T: Word>(meaning: T) -> &'static str {
+    let word = T::WORDS.iter().find(|(_, known)| *known == meaning);
+    word.map(|(word, _)| *word).expect("every meaning has a word in its list")
 }
 
 /// A word of a document, read.
@@ -245,7 +251,8 @@ impl<'de> Deserialize<'de> for LimitWord {
 
 impl<'de> Deserialize<'de> for WindowWord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a window such as 500ms, 30s, 5m, 1h, 1d, whole milliseconds, or day, week, month, year";
+        let expected =
+            "a window such as 500ms, 30s, 5m, 1h or 1d, whole milliseconds, or a calendar word";
         let number = |millis| WindowWord::Span(Duration::from_millis(millis));
         let word = |text: &str| Some(window(text));
         deserializer.deserialize_any(Whole { max: COUNT_MAX / 1_000, expected, number, word })

@@ -42,14 +42,27 @@ impl From<serde_json::Error> for Complaint {
     }
 }
 
-/// The libraries end a message with the place, which we have in front, and know no nearest word.
+/// What the libraries say, and what people say.
+const WORDINGS: [(&str, &str); 4] = [
+    ("invalid type: unit value", "nothing is written here"),
+    ("expected a boolean", "expected true or false"),
+    ("` as u128", "`"),
+    ("` as i128", "`"),
+];
+
+/// More known words than these are no longer a line that anybody reads.
+const KNOWN_SHOWN_MAX: usize = 10;
+
+/// The libraries put the place into the message, which we have in front, and know no nearest word.
 fn plain(message: &str, line: usize, column: usize) -> String {
     let place = format!(" at line {line} column {column}");
-    let text = message.strip_suffix(&place).unwrap_or(message);
-    if text.contains("more than one document") {
+    let mut text = message.replacen(&place, "", 1);
+    for (theirs, ours) in WORDINGS {
+        text = text.replace(theirs, ours);
+    }
+    if text.ends_with("more than one document is not supported") {
         return "a second document begins here or below; write one".to_owned();
     }
-    let text = text.replace("invalid type: unit value", "nothing is written here");
     with_nearest(&text).unwrap_or(text)
 }
 
@@ -57,10 +70,16 @@ fn plain(message: &str, line: usize, column: usize) -> String {
 fn with_nearest(text: &str) -> Option<String> {
     let (before, rest) = text.split_once("unknown field `")?;
     let (word, known) = rest.split_once("`, expected ")?;
+    if word == "<<" {
+        return Some(format!("{before}merge keys (`<<`) are not read; write the fields out"));
+    }
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
     let nearest = nearest(word, known.iter().copied());
-    let known = known.join(", ");
-    Some(format!("{before}unknown field `{word}`, the nearest is `{nearest}` (known: {known})"))
+    let text = format!("{before}unknown field `{word}`, the nearest is `{nearest}`");
+    if known.len() > KNOWN_SHOWN_MAX {
+        return Some(text);
+    }
+    Some(format!("{text} (known: {})", known.join(", ")))
 }
 
 /// The known word that takes the fewest strokes to come from `word`; empty where none is known.
