@@ -66,14 +66,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn work(client: Client, quota: Quota) -> Result<Tally, tollgate::client::Error> {
     let mut tally = Tally::default();
+    let mut pace = tokio::time::interval(Pause::from_millis(20));
     for _ in 0..PIECES {
+        pace.tick().await;
         let answer = client.limit(&Limit::new("example:work", quota)).await?;
         match (answer.is_allowed(), answer.source) {
             (true, Source::Server | Source::Memory) => tally.passed += 1,
             (false, _) => tally.denied += 1,
             (true, Source::WithoutServer(_)) => tally.without_server += 1,
         }
-        tokio::time::sleep(Pause::from_millis(20)).await;
     }
     Ok(tally)
 }

@@ -2,7 +2,8 @@
 //!
 //! The first attempt after a loss comes at once, and calls wait for it, each up to its deadline.
 //! After a failed attempt they are refused with the reason, at once, until the next one begins:
-//! waits between attempts double, and each is spread over its upper half.
+//! waits between attempts double, and each is spread over its upper half. What gives something back
+//! waits on for its deadline instead, since it is worth another attempt.
 
 use std::sync::Arc;
 

@@ -44,15 +44,18 @@ fn client_without_a_server_fails_as_it_was_chosen() {
         assert!(open.is_allowed());
         assert!(matches!(why(open), Error::NotConnected(_)));
         let retry_after = Duration::from_secs(2);
-        let closed =
-            start(Options { without_server: WithoutServer::Closed { retry_after }, ..options });
+        let closed = start(Options {
+            without_server: WithoutServer::Closed { retry_after },
+            ..options.clone()
+        });
         for _ in 0..20 {
             let answer = ask(&closed).await;
             let retry = answer.retry_after().expect("it is denied");
             assert!((retry_after..=Duration::from_secs(4)).contains(&retry), "{retry}");
         }
         assert_eq!(closed.stats().without_server, 20);
-        assert!(closed.refund_key("key", Cost(1)).await.is_err_and(|error| error.is_outage()));
+        let hasty = start(Options { deadline: SOON, ..options });
+        assert_eq!(hasty.refund_key("key", Cost(1)).await, Err(Error::Late));
     });
 }
 
