@@ -160,7 +160,7 @@ fn wire(answer: &Answer) -> String {
 /// Plays random calls at a server through a client that remembers, and at another server under
 /// the same clock that is asked each time; how many answers came from memory.
 async fn paired_run(algorithm: Algorithm, costs: &[u64]) -> u64 {
-    const CALLS: u64 = 4_000;
+    const CALLS: u64 = 1_000;
     let remembered = Tollgate::start(&[]);
     let asked = Tollgate::start_under(remembered.clock());
     let client = client_with(&remembered, patient(remembered.port()));
@@ -202,9 +202,9 @@ fn client_that_remembers_answers_as_one_that_asks_each_time() {
     block_on(async {
         for algorithm in Algorithm::ALL {
             let recalled = paired_run(algorithm, &[1]).await;
-            assert!(recalled > 1_000, "{algorithm:?}: only {recalled} came from memory");
+            assert!(recalled > 250, "{algorithm:?}: only {recalled} came from memory");
             let recalled = paired_run(algorithm, &[1, 1, 2, 3]).await;
-            assert!(recalled > 500, "{algorithm:?}: only {recalled} came from memory");
+            assert!(recalled > 125, "{algorithm:?}: only {recalled} came from memory");
         }
     });
 }
