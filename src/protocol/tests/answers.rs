@@ -55,7 +55,9 @@ fn theirs(frame: &OwnedFrame, lines: &mut Vec<String>) {
         other => panic!("{other:?} was not sent"),
     });
     if let OwnedFrame::Array { data, .. } = frame {
-        data.iter().for_each(|inner| theirs(inner, lines));
+        for inner in data {
+            theirs(inner, lines);
+        }
     }
 }
 
