@@ -45,4 +45,4 @@ fuzz: ## Random requests against the scanner for a minute; needs cargo-fuzz
 
 .PHONY: doc
 doc: ## The documentation, private things included, without a warning
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items --features client-central

@@ -1,7 +1,7 @@
 //! The wire: RESP bytes to requests, replies to bytes.
 //!
-//! A [`Scanner`] takes every complete request out of a buffer as slices and leaves the torn
-//! tail; a [`Reply`] appends to the worker's output buffer; an [`Error`] is all that a client
+//! A `Scanner` takes every complete request out of a buffer as slices and leaves the torn
+//! tail; a `Reply` appends to the worker's output buffer; an `Error` is all that a client
 //! can be told went wrong. The two files of a caller, which asks and reads answers, serve the
 //! client library, and come without the rest. This room knows no command.
 //!
