@@ -11,7 +11,7 @@ run: ## Serve with the default settings, built for speed
 	$(CARGO) run --release
 
 .PHONY: test
-test: needs lint test-none test-default doc ## Every test and check; installs what is missing
+test: needs lint test-none test-client test-default doc ## Every test and check; installs what is missing
 
 .PHONY: needs
 needs: ## Install what the tests need and this machine lacks
@@ -21,12 +21,18 @@ needs: ## Install what the tests need and this machine lacks
 lint: ## Format and lints, with every set of features
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
+	$(CARGO) clippy --locked --all-targets --no-default-features --features client-central -- -D warnings
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --all-features -- -D warnings
 
 .PHONY: test-none
 test-none: ## Tests of the crate without features
 	$(CARGO) test --locked --no-default-features
+
+.PHONY: test-client
+test-client: ## Tests of the client library, as callers build it and against a server
+	$(CARGO) test --locked --no-default-features --features client-central
+	$(CARGO) test --locked --features client-central client
 
 .PHONY: test-default
 test-default: ## Tests of the program as it is built by default
@@ -39,4 +45,4 @@ fuzz: ## Random requests against the scanner for a minute; needs cargo-fuzz
 
 .PHONY: doc
 doc: ## The documentation, private things included, without a warning
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items --features client-central

@@ -137,8 +137,10 @@ pub struct Policies {
 impl Policies {
     /// Compiles documents; the tenants are named by their places.
     pub fn new(documents: &[String]) -> Self {
-        let options =
-            policy::Options { unmatched: Unmatched::Allow, document_bytes_max: size::Bytes::new(4 << 20) };
+        let options = policy::Options {
+            unmatched: Unmatched::Allow,
+            document_bytes_max: size::Bytes::new(4 << 20),
+        };
         let mut policies = Self { book: Book::new(&options), revision: 0 };
         let batch = documents.iter().enumerate().map(|(at, text)| change(at, text, 1)).collect();
         policies.book.apply(batch, Timestamp::EPOCH);

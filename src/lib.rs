@@ -9,7 +9,7 @@ pub mod size; // how much: Bytes, amounts left to the machine
 #[cfg(feature = "server")]
 mod yaml; // documents of people: read strictly, a complaint with its place
 pub mod limit; // may this pass: Quota, Cost, Decision, the algorithms
-#[cfg(feature = "server")]
+#[cfg(any(feature = "server", feature = "client-central"))]
 mod protocol; // the wire: RESP bytes to requests, replies to bytes
 #[cfg(feature = "server")]
 mod collection; // what else a key can hold: hashes, lists, sets, sorted sets
@@ -29,6 +29,8 @@ mod commands; // argv to reply: the table, the gate, the handlers
 // Edges: sockets, files, tasks, logs. May use tokio.
 #[cfg(feature = "server")]
 mod telemetry; // metric names, log setup
+#[cfg(feature = "client-central")]
+pub mod client; // asks a server from a caller's process: pipelines, remembers denials
 #[cfg(feature = "server")]
 mod watch; // where policies come from: etcd, files
 #[cfg(feature = "server")]

@@ -1,8 +1,7 @@
-//! RESP as a caller sees it: requests to bytes, replies to what they mean.
+//! Replies as a caller sees them: bytes to what they mean.
 //!
-//! Requests are arrays of bulk strings. A reply is asked one question only: is it a decision
-//! (the five integers of `RL.LIMIT` and its kin), an error, or anything else. Replies are read
-//! as RESP2, since no `HELLO` is sent.
+//! A reply is asked one question only: is it a decision (the five integers of `RL.LIMIT` and its
+//! kin), an error, or anything else. Replies are read as RESP2, since no `HELLO` is sent.
 
 use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
@@ -77,24 +76,6 @@ fn decision(items: &[RangeFrame]) -> Option<Decision> {
     Some(Decision { verdict, limit, remaining, retry_after_ms, reset_after_ms })
 }
 
-/// Appends a request of these arguments.
-pub(super) fn encode<Arg: AsRef<[u8]>>(args: &[Arg], out: &mut Vec<u8>) {
-    header(b'*', args.len(), out);
-    for arg in args {
-        let arg = arg.as_ref();
-        header(b'$', arg.len(), out);
-        out.extend_from_slice(arg);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Appends the line that says how much follows.
-pub(super) fn header(kind: u8, length: usize, out: &mut Vec<u8>) {
-    out.push(kind);
-    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-    out.extend_from_slice(b"\r\n");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,12 +140,5 @@ mod tests {
     #[test]
     fn foreign_protocol_is_malformed() {
         assert!(decode(b"HTTP/1.1 400 Bad Request\r\n").is_err());
-    }
-
-    #[test]
-    fn request_is_an_array_of_bulk_strings() {
-        let mut out = Vec::new();
-        encode(&["AUTH", "", "p w"], &mut out);
-        assert_eq!(out, b"*3\r\n$4\r\nAUTH\r\n$0\r\n\r\n$3\r\np w\r\n");
     }
 }

@@ -11,6 +11,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use anyhow::{Context, anyhow, bail};
 
 use super::resp::{self, REPLY_BYTES_MAX, Reply};
+use crate::protocol::write_request;
 use crate::time::Duration;
 
 /// A server that does not accept within this time is away.
@@ -166,7 +167,7 @@ impl Connection {
         then: impl FnOnce(Reply<'_>) -> T,
     ) -> anyhow::Result<T> {
         let mut request = Vec::new();
-        resp::encode(args, &mut request);
+        write_request(args, &mut request);
         self.stream.write_all(&request).map_err(|err| self.lost(&err))?;
         loop {
             if let Some((reply, length)) = resp::decode(&self.unread)

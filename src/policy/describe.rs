@@ -86,8 +86,10 @@ impl fmt::Display for QuotaKind {
                 }
                 Ok(())
             }
-            Self::Credit { quota, burst } => {
-                write!(f, "{} per {}, credit {burst}", quota.limit(), quota.window())?;
+            Self::Credit(credit) => {
+                let quota = credit.quota();
+                let (limit, window) = (quota.limit(), quota.window());
+                write!(f, "{limit} per {window}, credit {}", quota.burst())?;
                 if quota.algorithm() != Algorithm::default() {
                     write!(f, ", {}", spelling(quota.algorithm()))?;
                 }

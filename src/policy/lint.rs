@@ -104,9 +104,7 @@ fn doubts_of_quota(rule: &Rule, kind: &QuotaKind) -> Vec<String> {
         QuotaKind::Plain(quota) | QuotaKind::Calendar { quota, .. } => {
             Some((quota.capacity(), quota.algorithm()))
         }
-        QuotaKind::Credit { quota, burst } => {
-            Some((quota.limit().saturating_add(*burst), quota.algorithm()))
-        }
+        QuotaKind::Credit(credit) => Some((credit.quota().capacity(), credit.quota().algorithm())),
         QuotaKind::Concurrency(most) => Some((*most, Algorithm::FixedWindow)),
         QuotaKind::Unlimited => None,
     }) else {

@@ -4,6 +4,8 @@
 //! without waiting; where the program itself is the subject, its binary is started. A real
 //! Redis settles what is right for standard commands: it must be installed (`make test` does).
 
+#[cfg(feature = "client-central")]
+mod client;
 mod clients;
 mod connections;
 mod debug;

@@ -18,7 +18,10 @@ pub(crate) struct Tollgate {
 
 impl Tollgate {
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let clock = Clock::manual(START);
+        Self::start_with(flags, Clock::manual(START))
+    }
+
+    fn start_with(flags: &[&str], clock: Clock) -> Self {
         let flags = [&["--port", "0", "--http-port", "0"], flags].concat();
         let running = start(&flags, clock.clone()).expect("the flags are right");
         Self { running, clock }
@@ -38,6 +41,17 @@ impl Tollgate {
 
     pub(crate) fn connect(&self) -> Connection {
         Connection::open(self.port())
+    }
+
+    /// A second one, under the clock of another.
+    #[cfg(feature = "client-central")]
+    pub(crate) fn start_under(clock: Clock) -> Self {
+        Self::start_with(&[], clock)
+    }
+
+    #[cfg(feature = "client-central")]
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 
     pub(crate) fn advance(&self, span: &str) {

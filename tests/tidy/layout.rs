@@ -76,9 +76,9 @@ fn declared_in(path: &str) -> Option<(String, &str)> {
     let path_of_module = path.strip_suffix(".rs")?.trim_end_matches("/mod");
     let (folder, name) = path_of_module.rsplit_once('/')?;
     match (folder, name) {
-        ("src", "lib" | "main") | ("tests" | "benches" | "fuzz/fuzz_targets", _) | (_, "main") => {
-            None
-        }
+        ("src", "lib" | "main")
+        | ("tests" | "benches" | "examples" | "fuzz/fuzz_targets", _)
+        | (_, "main") => None,
         ("src", _) => Some(("src/lib.rs".to_owned(), name)),
         ("tests/tidy", _) => Some(("tests/tidy.rs".to_owned(), name)),
         (root, _) if root.matches('/').count() == 1 && !root.starts_with("src/") => {

@@ -20,10 +20,11 @@ pub(crate) struct File {
 }
 
 /// Folders and files at the top that are ours to read.
-const ROOTS: [&str; 15] = [
+const ROOTS: [&str; 16] = [
     "src",
     "tests",
     "benches",
+    "examples",
     "fuzz",
     "config",
     "scripts",

@@ -3,7 +3,7 @@
 //! Everything between two arguments with holes is encoded once, so that sending costs a few
 //! copies and no allocation. Any other braces are the command's own.
 
-use crate::cli::resp::header;
+use crate::protocol::{write_header, write_word};
 
 const HOLES: [(&str, Piece); 2] = [("{key}", Piece::Key), ("{n}", Piece::Count)];
 
@@ -39,15 +39,13 @@ impl Template {
     /// `key_prefix` stands before the number of every `{key}`.
     pub(super) fn new(words: &[String], key_prefix: &str) -> Self {
         let mut fixed = Vec::new();
-        header(b'*', words.len(), &mut fixed);
+        write_header(b'*', words.len(), &mut fixed);
         let mut parts = Vec::new();
         for word in words {
             match pieces(word, key_prefix).as_slice() {
                 [] => fixed.extend_from_slice(b"$0\r\n\r\n"),
                 [Piece::Text(text)] => {
-                    header(b'$', text.len(), &mut fixed);
-                    fixed.extend_from_slice(text);
-                    fixed.extend_from_slice(b"\r\n");
+                    write_word(text, &mut fixed);
                 }
                 holed => {
                     parts.push(Part::Fixed(std::mem::take(&mut fixed)));
@@ -72,7 +70,7 @@ impl Template {
                         Piece::Key => key,
                         Piece::Count => count,
                     });
-                    header(b'$', texts.clone().map(<[u8]>::len).sum(), out);
+                    write_header(b'$', texts.clone().map(<[u8]>::len).sum(), out);
                     texts.for_each(|text| out.extend_from_slice(text));
                     out.extend_from_slice(b"\r\n");
                 }

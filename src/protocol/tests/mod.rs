@@ -1,5 +1,7 @@
 //! The room as a whole: transcripts, pieces against wholes, and redis-protocol as the oracle.
 
+#[cfg(feature = "client-central")]
+mod answers;
 mod incrbyfloat;
 mod oracle;
 mod split;
