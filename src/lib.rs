@@ -19,7 +19,6 @@ mod policy; // which quotas apply to whom
 #[cfg(feature = "server")]
 mod engine; // what is remembered: keyspace, values, expiry, memory
 #[cfg(feature = "server")]
-#[cfg_attr(not(any(test, feature = "fuzzing")), expect(dead_code, reason = "not yet asked"))]
 mod prefilter; // a short memory of denials, asked before the engine
 #[cfg(feature = "server")]
 mod lua; // scripts: cache, sandbox, conversion

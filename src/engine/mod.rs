@@ -8,7 +8,6 @@
 //! Invariants: time inside a shard never goes back; keys and values change only in `shard.rs`;
 //! nothing waits for I/O while a shard is locked.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "RL.CHECK asks for it; it is not there yet"))]
 mod buckets;
 #[cfg(test)]
 mod bucket_tests;
@@ -28,7 +27,6 @@ mod tables;
 mod tenants;
 #[cfg(test)]
 mod tests;
-#[cfg_attr(not(test), expect(dead_code, reason = "RL.CHECK asks for it; it is not there yet"))]
 mod tickets;
 mod tracked;
 mod undo;
@@ -44,10 +42,6 @@ use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 pub(crate) use buckets::spend;
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "RL.CHECK asks for them; it is not there yet")
-)]
 pub(crate) use buckets::{Answers, Asked, Hold, Manner};
 pub(crate) use effect::{Effect, Overflowed};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
@@ -56,15 +50,7 @@ pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use stats::Stats;
 pub(crate) use tables::BUCKETS;
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "RL.CHECK asks for them; it is not there yet")
-)]
 pub(crate) use tenants::{Full, Usage};
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "RL.CHECK asks for them; it is not there yet")
-)]
 pub(crate) use tickets::{Settled, Ticket, ticket_name};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};

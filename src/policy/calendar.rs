@@ -71,11 +71,6 @@ pub(crate) struct Period {
 }
 
 impl Calendar {
-    /// `UTC`, or as the time zone database calls it.
-    pub(crate) fn zone_name(&self) -> &str {
-        self.zone.iana_name().unwrap_or("UTC")
-    }
-
     /// The period that `now` lies in; one that reaches beyond the year 9999 does not end.
     pub(crate) fn period(&self, now: Timestamp) -> Period {
         let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);

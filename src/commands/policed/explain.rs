@@ -4,8 +4,8 @@ use super::asking::Takes;
 use super::inquiry::{Applied, Inquiry};
 use crate::commands::call::{Ground, Request};
 use crate::engine::{Answers, Asked, Manner, View};
-use crate::limit::{Bound, Level};
-use crate::policy::{Mode, QuotaKind, shown_bucket};
+use crate::limit::Level;
+use crate::policy::{Mode, shown_bucket};
 use crate::protocol::{Error, Reply};
 
 const EXPLAIN: Takes = Takes {
@@ -74,7 +74,7 @@ impl Row<'_> {
             ("rule", rule.name.to_string()),
             ("class", rule.class()),
             ("key", shown_bucket(self.asked.key.bytes()).1),
-            ("quota", quota_shown(&self.applied.quota.kind, &self.asked.bound)),
+            ("quota", self.applied.quota.to_string()),
             ("mode", mode.to_owned()),
             ("verdict", verdict.to_owned()),
         ];
@@ -88,33 +88,5 @@ impl Row<'_> {
         }
         reply.bulk("binds");
         reply.integer(i64::from(self.binds));
-    }
-}
-
-/// As a document would say it: `100 per 1s, sliding-log`.
-fn quota_shown(kind: &QuotaKind, bound: &Bound) -> String {
-    let plus = |burst: u64| if burst == 0 { String::new() } else { format!(" +{burst}") };
-    match (kind, bound) {
-        (QuotaKind::Calendar { quota, calendar }, _) => {
-            let burst = plus(quota.burst());
-            format!(
-                "{}{burst} per {} ({})",
-                quota.limit(),
-                calendar.unit.name(),
-                calendar.zone_name()
-            )
-        }
-        (_, Bound::Concurrency(most)) => format!("{most} at once"),
-        (_, Bound::Window(quota)) => {
-            let burst = plus(quota.burst());
-            let (limit, window) = (quota.limit(), quota.window());
-            format!("{limit}{burst} per {window}, {}", quota.algorithm().name())
-        }
-        (_, Bound::Credit(_)) => {
-            let Some(quota) = bound.quota() else { return String::new() };
-            let (limit, window) = (quota.limit(), quota.window());
-            let name = quota.algorithm().name();
-            format!("{limit} per {window} and a credit of {}, {name}", quota.burst())
-        }
     }
 }
