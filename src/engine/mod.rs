@@ -27,6 +27,7 @@ mod value;
 mod view;
 mod waiting;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
@@ -177,8 +178,10 @@ impl Engine {
     /// `seed` makes key hashes unpredictable from outside; `shards` is a power of two.
     pub(crate) fn new(shards: usize, seed: u64) -> Self {
         debug_assert!(shards.is_power_of_two());
+        let order = Arc::default();
+        let shard = |_| CachePadded::new(Mutex::new(Shard::new(&order)));
         Self {
-            shards: (0..shards).map(|_| CachePadded::default()).collect(),
+            shards: (0..shards).map(shard).collect(),
             hasher: KeyHasher::new(seed),
             used_bytes: AtomicUsize::new(0),
             strings: AtomicUsize::new(0),

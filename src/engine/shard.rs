@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use smallvec::SmallVec;
 
@@ -79,6 +81,11 @@ pub(super) struct Shard {
 }
 
 impl Shard {
+    /// One of several shards, with what numbers the changes in all of them.
+    pub(super) fn new(order: &Arc<AtomicU64>) -> Self {
+        Self { followers: Followers::ordered_by(order), ..Self::default() }
+    }
+
     pub(super) fn held(&self) -> Held {
         self.tables.iter().fold(Held::default(), |held, table| held.plus(table.held()))
     }

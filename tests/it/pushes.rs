@@ -112,6 +112,27 @@ fn pushes_stand_between_replies_where_they_were_caused() {
     }
 }
 
+#[test]
+fn keys_of_one_pipeline_are_broadcast_as_one_message_for_each_prefix() {
+    let tollgate = Tollgate::start(&[]);
+    let (mut connection, mut other) = (tollgate.connect(), tollgate.connect());
+    // What was read before is told with the rest, not by itself.
+    for request in ["HELLO 3", "CLIENT TRACKING ON", "GET a:2", "CLIENT TRACKING OFF"] {
+        connection.line(request);
+    }
+    connection.line("CLIENT TRACKING ON BCAST PREFIX a: PREFIX b:");
+    let requests: [&[&[u8]]; 4] = [
+        &[b"MSET", b"a:1", b"1", b"a:2", b"2"],
+        &[b"MULTI"],
+        &[b"INCR", b"b:1"],
+        &[b"EXEC"],
+    ];
+    other.send(&requests.map(encode).concat());
+    assert_eq!(connection.reply().join(" "), ">2 \"invalidate\" *2 \"a:1\" \"a:2\"");
+    assert_eq!(connection.reply().join(" "), ">2 \"invalidate\" *1 \"b:1\"");
+    assert_eq!(connection.line("PING"), "+PONG");
+}
+
 /// A RESP2 client would read a message that comes after its farewell as another reply.
 #[test]
 fn nothing_comes_from_a_channel_after_it_was_left() {
