@@ -78,6 +78,7 @@ mod transaction;
 mod waiting;
 mod tracking;
 mod twins;
+mod usage;
 
 pub(crate) use call::Worker;
 pub(crate) use group::GROUP_MAX;
