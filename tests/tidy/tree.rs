@@ -20,7 +20,7 @@ pub(crate) struct File {
 }
 
 /// Folders and files at the top that are ours to read.
-const ROOTS: [&str; 15] = [
+const ROOTS: [&str; 16] = [
     "src",
     "tests",
     "benches",
@@ -28,6 +28,7 @@ const ROOTS: [&str; 15] = [
     "config",
     "scripts",
     "docker",
+    "docs",
     ".ci",
     "Makefile",
     "Cargo.toml",
