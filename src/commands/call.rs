@@ -48,6 +48,8 @@ pub(crate) struct Call<'c, 'h> {
     pub(crate) now: Timestamp,
     /// Of the engine, where its shards are locked already and must not be locked again.
     pub(super) stats: Option<Stats>,
+    /// EXEC carries it out, not its client's own request.
+    pub(super) is_within: bool,
     /// Set by a handler after which the engine may have to tell of other changes than before.
     pub(super) settles: bool,
 }
@@ -259,8 +261,9 @@ impl Worker {
         self.now
     }
 
-    /// Shares the time of the batch among its commands.
-    pub(crate) fn end(&mut self) {
+    /// Shares the time of the batch among its commands, and tells others of what it has changed.
+    pub(crate) fn end(&mut self, host: &dyn Host) {
+        self.service.broadcast(host);
         self.settle(self.clock.now());
     }
 

@@ -12,8 +12,7 @@ use crate::protocol::{Args, Error, Reply};
 
 /// A row of this family.
 pub(super) const fn hash(name: &'static str, arity: Arity, flags: Flags) -> Spec {
-    let row = string(name, arity, Keys::ONE, flags);
-    Spec { group: Group::Hash, since: "2.0.0", ..row }
+    Spec { since: "2.0.0", ..Spec::of(Group::Hash, name, arity, Keys::ONE, flags) }
 }
 
 pub(super) const SPECS: &[Spec] = &[

@@ -79,11 +79,15 @@ fn limit_plan<'a>(request: &Request<'a>) -> Result<Limit<'a>, Error> {
     let window = window("window", request.word(3))?;
     let options = Options::parse(request)?;
     let algorithm = options.algorithm.unwrap_or(Algorithm::SlidingLog);
+    if options.align.is_some() && algorithm != Algorithm::FixedWindow {
+        let text = format!("{} has no windows to align, only fixed-window has", algorithm.name());
+        return Err(Error::argument("ALIGN", text));
+    }
     let quota = Quota::new(algorithm, limit, window)
         .and_then(|quota| quota.with_burst(options.burst))
         .and_then(|quota| quota.with_log_entries_max(request.service.runtime().log_entries_max()))
         .map_err(|error| Error::text(error.to_string()))?
-        .with_align(options.align);
+        .with_align(options.align.unwrap_or(Align::Epoch));
     let overfull = request.service.engine().is_overfull();
     Ok(Limit { key: request.keys[0], quota, cost: options.cost, spend: !options.peek, overfull })
 }
@@ -176,7 +180,7 @@ fn reset(view: &mut View<'_>, keys: Vec<KeyRef<'_>>, reply: &mut Reply<'_>) -> R
 /// The option words of RL.LIMIT, in any order and case.
 struct Options {
     algorithm: Option<Algorithm>,
-    align: Align,
+    align: Option<Align>,
     burst: u64,
     cost: Cost,
     peek: bool,
@@ -187,7 +191,7 @@ impl Options {
 
     fn parse(request: &Request<'_>) -> Result<Self, Error> {
         let mut options =
-            Self { algorithm: None, align: Align::Epoch, burst: 0, cost: Cost::ONE, peek: false };
+            Self { algorithm: None, align: None, burst: 0, cost: Cost::ONE, peek: false };
         let mut at = 4;
         while let Some(word) = request.args.get(at) {
             if word.eq_ignore_ascii_case(b"PEEK") {
@@ -207,7 +211,7 @@ impl Options {
                 0 => options.cost = Cost(number("COST", value)?),
                 1 => options.burst = number("BURST", value)?,
                 2 => options.algorithm = Some(algorithm(value)?),
-                _ => options.align = align(value)?,
+                _ => options.align = Some(align(value)?),
             }
             at += 2;
         }

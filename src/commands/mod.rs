@@ -82,6 +82,7 @@ mod transaction;
 mod waiting;
 mod tracking;
 mod twins;
+mod usage;
 
 pub(crate) use call::Worker;
 #[cfg(test)]

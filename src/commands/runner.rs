@@ -52,8 +52,11 @@ impl<'w> Runner<'w> {
                         (view.now(), (entry.keys() == Keys::All).then(|| view.stats()))
                     }
                 };
+                let is_within = matches!(ground, Ground::Within(_));
                 let (service, session, host) = (&*worker.service, &mut *self.session, self.host);
-                let mut call = Call { service, session, host, args, now, stats, settles: false };
+                let settles = false;
+                let mut call =
+                    Call { service, session, host, args, now, stats, is_within, settles };
                 let result = answer(&mut call, reply);
                 if call.settles {
                     service.settle(ground);

@@ -45,6 +45,31 @@ pub(crate) struct Sub {
     pub(crate) handler: Handler,
 }
 
+impl Spec {
+    /// A family's row to begin with: each command says what is different about it, and its
+    /// handler, which is [`Handler::Parent`] until then.
+    pub(crate) const fn of(
+        group: Group,
+        name: &'static str,
+        arity: Arity,
+        keys: Keys,
+        flags: Flags,
+    ) -> Self {
+        Self {
+            name,
+            arity,
+            keys,
+            flags,
+            group,
+            since: "1.0.0",
+            complexity: "O(1)",
+            summary: "",
+            subcommands: &[],
+            handler: Handler::Parent,
+        }
+    }
+}
+
 /// How a command is carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {

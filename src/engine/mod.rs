@@ -130,8 +130,9 @@ impl Engine {
         let hasher = KeyHasher::new(seed);
         let tenants = Arc::new(Tenants::new(hasher.clone()));
         let generations: Box<[Arc<Generation>]> = (0..shards).map(|_| Arc::default()).collect();
+        let order = Arc::default();
         let shard = |generation: &Arc<Generation>| {
-            CachePadded::new(Mutex::new(Shard::new(Arc::clone(generation), Arc::clone(&tenants))))
+            CachePadded::new(Mutex::new(Shard::new(&order, Arc::clone(generation), Arc::clone(&tenants))))
         };
         Self {
             shards: generations.iter().map(shard).collect(),

@@ -93,10 +93,11 @@ impl Interpreter {
         let json = lua.remove_app_data::<json::Shared>().expect("`cjson` has left them");
         let run = Rc::new(Run::new(setup, json));
         lua.set_app_data(Rc::clone(&run));
-        let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
-        let natives = natives(&lua, &run)?;
-        let version = version_number(setup.redis_version);
-        let entry: Table = prelude.call((natives, extensions, setup.redis_version, version))?;
+        let compile = |text: &str| lua.load(text).set_name(PRELUDE).into_function();
+        let prelude = compile(include_str!("prelude.lua"))?;
+        let parts = (natives(&lua, &run)?, extensions, compile(include_str!("matching.lua"))?);
+        let version = (setup.redis_version, version_number(setup.redis_version));
+        let entry: Table = prelude.call((parts.0, parts.1, parts.2, version.0, version.1))?;
         let entry = Entry {
             run: entry.raw_get("run")?,
             call_function: entry.raw_get("call_function")?,

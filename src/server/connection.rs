@@ -403,7 +403,10 @@ impl Connection {
                 self.send(cx, out);
             }
         }
-        answerer.end();
+        answerer.end(&*self.hub);
+        if !self.peer.mailbox.is_empty() {
+            self.take_mail(out);
+        }
         pulse.end_turn();
         self.peer.answered(&mut self.session);
         at

@@ -29,6 +29,7 @@ const ROOTS: [&str; 16] = [
     "config",
     "scripts",
     "docker",
+    "docs",
     ".ci",
     "Makefile",
     "Cargo.toml",
