@@ -164,8 +164,10 @@ mod tests {
     use crate::engine::Engine;
     use crate::policy::Unmatched;
     use crate::telemetry::Events;
-    use crate::watch::options::{EtcdOptions, TlsOptions};
-    use crate::watch::writer::{Order, WriteError};
+    use crate::watch::{
+        options::{EtcdOptions, TlsOptions},
+        writer::{Order, WriteError},
+    };
     use bytes::Bytes;
     use std::path::{Path, PathBuf};
 
