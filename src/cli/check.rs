@@ -155,11 +155,8 @@ fn algorithm(word: &str) -> Result<String, String> {
 }
 
 fn align(word: &str) -> Result<&'static str, String> {
-    match Align::parse(word.as_bytes()) {
-        Some(Align::Epoch) => Ok("epoch"),
-        Some(Align::First) => Ok("first"),
-        None => Err("expected epoch or first".into()),
-    }
+    let align = Align::parse(word.as_bytes()).map(Align::name);
+    align.ok_or_else(|| "expected epoch or first".into())
 }
 
 /// As people say it: up to ten seconds to the millisecond, then rounded up to seconds.

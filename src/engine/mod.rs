@@ -50,7 +50,7 @@ pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use stats::Stats;
 pub(crate) use tables::BUCKETS;
-pub(crate) use tenants::{Full, Usage};
+pub(crate) use tenants::Full;
 pub(crate) use tickets::{Settled, Ticket, ticket_name};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
@@ -132,7 +132,11 @@ impl Engine {
         let generations: Box<[Arc<Generation>]> = (0..shards).map(|_| Arc::default()).collect();
         let order = Arc::default();
         let shard = |generation: &Arc<Generation>| {
-            CachePadded::new(Mutex::new(Shard::new(&order, Arc::clone(generation), Arc::clone(&tenants))))
+            CachePadded::new(Mutex::new(Shard::new(
+                &order,
+                Arc::clone(generation),
+                Arc::clone(&tenants),
+            )))
         };
         Self {
             shards: generations.iter().map(shard).collect(),

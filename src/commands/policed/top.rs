@@ -4,6 +4,8 @@
 //! denial. Who is never limited costs nothing but a look at a flag. Both the tenants with a sketch
 //! and the buckets in one are bounded.
 
+use std::sync::Arc;
+
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
@@ -67,6 +69,18 @@ impl Tops {
     }
 }
 
+/// Rule and values of a bucket; of one that is no longer held by a rule, as its name tells.
+fn shown(tenant: &Option<Arc<Tenant>>, bucket: &[u8]) -> (String, String) {
+    let owner = tenant.as_ref().and_then(|tenant| tenant.owner_of(bucket));
+    owner.map_or_else(
+        || shown_bucket(bucket),
+        |owner| {
+            let values = owner.values.iter().map(|value| String::from_utf8_lossy(value));
+            (owner.rule.name.to_string(), values.collect::<Vec<_>>().join(", "))
+        },
+    )
+}
+
 /// `RL.TOP tenant [COUNT n]`: an array of maps, the most denied first.
 pub(super) fn top(
     request: &Request<'_>,
@@ -87,10 +101,11 @@ pub(super) fn top(
         return Ok(());
     };
     let mut top = top.lock();
+    let tenant = request.service.policies().snapshot().tenant(request.word(1)).cloned();
     let heaviest = top.top(rows, request.now);
     reply.array(heaviest.len());
     for row in heaviest {
-        let (rule, key) = shown_bucket(row.key);
+        let (rule, key) = shown(&tenant, row.key);
         reply.map(6);
         for (name, text) in [("rule", rule), ("key", key)] {
             reply.bulk(name);
