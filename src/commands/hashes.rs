@@ -5,7 +5,7 @@
 
 use super::call::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
-use super::strings::{READ, STORE_FAST, WRITE, string};
+use super::strings::{READ, STORE_FAST, WRITE};
 use crate::collection::Hash;
 use crate::engine::{KeyRef, View};
 use crate::protocol::{Args, Error, Reply};
