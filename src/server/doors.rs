@@ -122,9 +122,9 @@ impl Door {
     }
 
     /// What waits behind the door; none of it will reach the worker.
-    fn take_back(&self) -> Vec<Box<Accepted>> {
+    fn take_back(&self) -> Vec<Accepted> {
         let sent = std::mem::take(&mut *self.sent.lock());
-        let back: Vec<_> = sent.iter().filter_map(Waiting::take).collect();
+        let back: Vec<_> = sent.iter().filter_map(Waiting::take).map(|accepted| *accepted).collect();
         self.pulse.load.fetch_sub(back.len(), Ordering::Relaxed);
         back
     }
@@ -158,7 +158,7 @@ impl Doors {
     }
 
     /// What waits behind the doors of workers that are held up.
-    pub(super) fn take_back(&self, hub: &Hub) -> Vec<Box<Accepted>> {
+    pub(super) fn take_back(&self, hub: &Hub) -> Vec<Accepted> {
         let is_held_up = held_up(hub);
         self.0.iter().filter(|door| is_held_up(door)).flat_map(Door::take_back).collect()
     }

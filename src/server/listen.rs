@@ -254,7 +254,7 @@ pub(super) async fn relieve(hub: Arc<Hub>, workers: Arc<Workers>) {
     loop {
         looks.tick().await;
         for accepted in workers.doors.take_back(&hub) {
-            workers.hand_over(&hub, accepted);
+            workers.hand_over(&hub, Box::new(accepted));
         }
     }
 }

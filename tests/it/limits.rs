@@ -122,6 +122,7 @@ fn new_limiter_at_the_memory_bound_is_refused_and_a_live_one_goes_on() {
 
 /// Case H111: what a decision costs does not grow with what is remembered under its key.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "it is about how long something really takes")]
 fn large_log_is_asked_as_quickly_as_a_small_one() {
     const PEEKS: usize = 200;
     /// More than noise can be, and far less than seventy times.
