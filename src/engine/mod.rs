@@ -51,6 +51,8 @@ pub(crate) use shard::{Expires, Kept};
 pub(crate) use stats::Stats;
 pub(crate) use tables::BUCKETS;
 pub(crate) use tenants::Full;
+#[cfg(test)]
+use tenants::Usage;
 pub(crate) use tickets::{Settled, Ticket, ticket_name};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};

@@ -20,10 +20,7 @@ use crate::time::Timestamp;
 const CHECK: Takes = Takes {
     name: "RL.CHECK",
     usage: "CALLER c, ATTR name value, COST n, TIER t, PEEK or DETAIL",
-    peek: true,
-    detail: true,
-    ttl: false,
-    cost: true,
+    options: &[b"PEEK", b"DETAIL", b"COST"],
 };
 
 /// An RL.CHECK that has been read, with its answer where that needs no lock.
@@ -157,7 +154,7 @@ impl Witness<'_> {
         if !log.is_on() {
             return;
         }
-        let bucket = inquiry.denied(verdict).or(inquiry.keys().first().map(|key| key.bytes()));
+        let bucket = inquiry.denied(verdict).or(inquiry.keys().first().map(KeyRef::bytes));
         log.note(
             &Decided {
                 tenant: tenant.name.as_bytes(),

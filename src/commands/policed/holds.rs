@@ -19,10 +19,7 @@ use crate::protocol::{Error, Reply};
 const RESERVE: Takes = Takes {
     name: "RL.RESERVE",
     usage: "TTL window, CALLER c, ATTR name value, COST n or TIER t",
-    peek: false,
-    detail: false,
-    ttl: true,
-    cost: true,
+    options: &[b"TTL", b"COST"],
 };
 
 const ACQUIRE: Takes = Takes { name: "RL.ACQUIRE", ..RESERVE };

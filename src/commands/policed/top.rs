@@ -4,8 +4,6 @@
 //! denial. Who is never limited costs nothing but a look at a flag. Both the tenants with a sketch
 //! and the buckets in one are bounded.
 
-use std::sync::Arc;
-
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
@@ -70,8 +68,8 @@ impl Tops {
 }
 
 /// Rule and values of a bucket; of one that is no longer held by a rule, as its name tells.
-fn shown(tenant: &Option<Arc<Tenant>>, bucket: &[u8]) -> (String, String) {
-    let owner = tenant.as_ref().and_then(|tenant| tenant.owner_of(bucket));
+fn shown(tenant: Option<&Tenant>, bucket: &[u8]) -> (String, String) {
+    let owner = tenant.and_then(|tenant| tenant.owner_of(bucket));
     owner.map_or_else(
         || shown_bucket(bucket),
         |owner| {
@@ -105,7 +103,7 @@ pub(super) fn top(
     let heaviest = top.top(rows, request.now);
     reply.array(heaviest.len());
     for row in heaviest {
-        let (rule, key) = shown(&tenant, row.key);
+        let (rule, key) = shown(tenant.as_deref(), row.key);
         reply.map(6);
         for (name, text) in [("rule", rule), ("key", key)] {
             reply.bulk(name);

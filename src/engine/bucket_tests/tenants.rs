@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::engine::Usage;
 use crate::engine::table::Table;
 
 #[test]

@@ -127,7 +127,7 @@ rules:
         let facts = facts(request);
         let found = &tenant.matching(&facts, NOW)[0];
         let mut name = Vec::new();
-        found.bucket_name(&found.rule.quotas[quota], &mut name);
+        found.bucket_name(&found.rule.quotas[quota], |part| name.extend_from_slice(part));
         name
     };
     let first = name("- ab ip=c", 0);
