@@ -124,7 +124,8 @@ impl Door {
     /// What waits behind the door; none of it will reach the worker.
     fn take_back(&self) -> Vec<Accepted> {
         let sent = std::mem::take(&mut *self.sent.lock());
-        let back: Vec<_> = sent.iter().filter_map(Waiting::take).map(|accepted| *accepted).collect();
+        let back: Vec<_> =
+            sent.iter().filter_map(Waiting::take).map(|accepted| *accepted).collect();
         self.pulse.load.fetch_sub(back.len(), Ordering::Relaxed);
         back
     }
