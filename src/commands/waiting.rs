@@ -167,6 +167,11 @@ impl Wait {
         self.timeout
     }
 
+    /// Whether there is an answer, which comes before what its serving is told others of.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.answer.lock().is_open()
+    }
+
     /// The request that waits, and the time it has taken so far: waiting itself counts as none.
     pub(super) fn note(&self, args: Args<'_>, span: Span) {
         self.noted.get_or_init(|| (OwnedArgs::copy(args), span));
