@@ -10,14 +10,15 @@
 
 use smallvec::SmallVec;
 
-use super::call::{Ground, Request, WORDS_QUICK_MAX, Worker};
+use super::call::{WORDS_QUICK_MAX, Worker};
 use super::host::Host;
 use super::native::Native;
 use super::policed::{Checked, check_words};
+use super::request::{Ground, Request};
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, Handler, Keyed, Keys};
 use super::twins::Declined;
-use crate::engine::{BUCKETS, KeyRef, Patience, Scope};
+use crate::engine::{BUCKETS, KeyRef, Patience, Scope, View};
 use crate::protocol::{Args, Error, Reply};
 
 /// Requests of one group.
@@ -148,20 +149,7 @@ impl Worker {
             view.warm(&keys);
             for member in &members {
                 let mut reply = Reply::new(out, session.resp);
-                let result = match &member.way {
-                    Way::Command(answer, request) => {
-                        answer(request, Ground::Within(view), &mut reply)
-                    }
-                    Way::Twin(native) => match native.run(self, session, view, &mut reply) {
-                        Ok(()) => Ok(()),
-                        // The script itself runs alone.
-                        Err(Declined) => break,
-                    },
-                    Way::Check(checked) => {
-                        checked.run(self.witness(), view, &mut reply);
-                        Ok(())
-                    }
-                };
+                let Ok(result) = self.answer(member, session, view, &mut reply) else { break };
                 if let Err(error) = &result {
                     reply.error(error);
                 }
@@ -174,6 +162,26 @@ impl Worker {
         // Whoever must not wait is told so one by one.
         debug_assert!(done.is_ok() || answered.is_empty());
         answered
+    }
+
+    /// Answers one of a group, whose keys are locked. A twin may decline.
+    #[inline]
+    fn answer(
+        &self,
+        member: &Member<'_>,
+        session: &Session,
+        view: &mut View<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Result<(), Error>, Declined> {
+        Ok(match &member.way {
+            Way::Command(answer, request) => answer(request, Ground::Within(view), reply),
+            // The script itself runs alone.
+            Way::Twin(native) => return native.run(self, session, view, reply).map(Ok),
+            Way::Check(checked) => {
+                checked.run(self.witness(), view, reply);
+                Ok(())
+            }
+        })
     }
 
     /// The request, if it may be answered in a group: it passes the gate, names one key, is

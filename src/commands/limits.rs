@@ -4,8 +4,8 @@
 //! down), `retry_after` in milliseconds (rounded up; -1 when allowed or never) and `reset_after`
 //! in milliseconds (rounded up). The clock is the server's.
 
-use super::call::Request;
 use super::policed::{refund_tenant, reset_tenant};
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View, spend};
 use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, peek, refund};

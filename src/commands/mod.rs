@@ -57,6 +57,7 @@ mod policed;
 mod policies;
 mod runner;
 mod random_elements;
+mod request;
 mod running;
 mod pubsub;
 mod push;

@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::call::{Ground, Request};
 use super::host::Host;
 use super::list_ends::{self, Popping, Shift};
+use super::request::{Ground, Request};
 use super::service::Service;
 use super::session::{Outcome, Session};
 use super::sorted;
