@@ -418,12 +418,18 @@ impl Worker {
     ) -> Result<Request<'a>, Error> {
         let service: &Service = &self.service;
         let keys = entry.keys();
-        let mut list = KeyList::new();
-        for place in keys.places(args) {
-            let bytes = args.get(place).unwrap_or_default();
+        let key = |bytes: &'a [u8]| {
             service.check_key_length(bytes)?;
-            list.push(service.engine().key(bytes));
-        }
+            Ok::<_, Error>(service.engine().key(bytes))
+        };
+        let list = match args.get(1) {
+            // Nearly always: without asking where keys stand.
+            Some(bytes) if keys == Keys::ONE => KeyList::from_buf([key(bytes)?]),
+            _ => keys
+                .places(args)
+                .map(|place| key(args.get(place).unwrap_or_default()))
+                .collect::<Result<_, _>>()?,
+        };
         let everything = keys == Keys::All;
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
         let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
