@@ -13,6 +13,7 @@ use bumpalo::Bump;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::last_quota::LastQuota;
 use super::monitor::Origin;
 use super::policed::{Court, Witness};
 use super::request::{Ground, Request};
@@ -20,7 +21,7 @@ use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
-use super::spec::{Flags, KeyList};
+use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
@@ -69,6 +70,7 @@ pub(crate) struct Worker {
     slot: Arc<Slot>,
     runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
+    last_quota: LastQuota,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -110,6 +112,7 @@ impl Worker {
             slot,
             runs_scripts,
             interpreter,
+            last_quota: LastQuota::default(),
             clock,
             now,
             batch: Batch::default(),
@@ -340,28 +343,33 @@ impl Worker {
     ) -> Result<Request<'a>, Error> {
         let service: &Service = &self.service;
         let keys = entry.keys();
-        let mut list = KeyList::new();
-        for place in keys.places(args) {
-            let bytes = args.get(place).unwrap_or_default();
+        let key = |bytes: &'a [u8]| {
             service.check_key_length(bytes)?;
-            list.push(service.engine().key(bytes));
-        }
+            Ok::<_, Error>(service.engine().key(bytes))
+        };
+        let list = match args.get(1) {
+            // Nearly always: without asking where keys stand.
+            Some(bytes) if keys == Keys::ONE => KeyList::from_buf([key(bytes)?]),
+            _ => keys
+                .places(args)
+                .map(|place| key(args.get(place).unwrap_or_default()))
+                .collect::<Result<_, _>>()?,
+        };
         let everything = entry.sees_all(args);
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
         let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
-        let (db, now, connection) = (session.db, self.now, session.id);
-        let lane = &*self.lane;
         Ok(Request {
             service,
+            last_quota: &self.last_quota,
             args,
             keys: list,
-            db,
-            now,
+            db: session.db,
+            now: self.now,
             everything,
             touches,
-            connection,
+            connection: session.id,
             tracks,
-            lane,
+            lane: &self.lane,
         })
     }
 

@@ -4,6 +4,7 @@
 //! command gets at state through a [`Ground`] alone, which locks the shards of its keys, or is
 //! inside a transaction that has locked them already.
 
+use super::last_quota::LastQuota;
 use super::policed::Witness;
 use super::service::Service;
 use super::spec::KeyList;
@@ -15,6 +16,8 @@ use crate::time::Timestamp;
 /// What the plan of a command reads: its words, and its keys already hashed.
 pub(crate) struct Request<'a> {
     pub(crate) service: &'a Service,
+    /// Of the worker that answers.
+    pub(super) last_quota: &'a LastQuota,
     pub(crate) args: Args<'a>,
     pub(crate) keys: KeyList<'a>,
     pub(crate) db: usize,
