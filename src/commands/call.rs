@@ -418,12 +418,15 @@ impl Worker {
     ) -> Result<Request<'a>, Error> {
         let service: &Service = &self.service;
         let keys = entry.keys();
-        let mut list = KeyList::new();
-        for place in keys.places(args) {
-            let bytes = args.get(place).unwrap_or_default();
-            service.check_key_length(bytes)?;
-            list.push(service.engine().key(bytes));
-        }
+        let key = |key| service.check_key_length(key).map(|()| service.engine().key(key));
+        let list = match args.get(1) {
+            // Nearly always: without asking where keys stand.
+            Some(bytes) if keys == Keys::ONE => KeyList::from_buf([key(bytes)?]),
+            Some(_) | None => {
+                let words = keys.places(args).map(|place| args.get(place).unwrap_or_default());
+                words.map(key).collect::<Result<_, _>>()?
+            }
+        };
         let everything = keys == Keys::All;
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
         let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
