@@ -98,6 +98,10 @@ impl Worker {
     ) -> SmallVec<[Answered; GROUP_MAX]> {
         let mut answered = SmallVec::new();
         let by_themselves = session.transaction.is_open()
+            || session.replies != Replies::On
+            // What it caused itself is pushed right after the reply of the cause.
+            || session.tracking.is_some()
+            || self.service.runtime().times_every_command()
             || self.service.monitors().any()
             || self.service.pause().is_on();
         if by_themselves {
@@ -105,16 +109,8 @@ impl Worker {
         }
         let mut members: SmallVec<[Member<'_>; GROUP_MAX]> = SmallVec::new();
         for args in requests {
-            let number = match members.last() {
-                // A pipeline says the same word again and again.
-                Some(last) if last.words().name() == args.name() => Some(last.number),
-                _ => self.service.table().resolve(*args).ok(),
-            };
-            let last = members.last();
-            match number.and_then(|number| self.member(session, (number, *args), last)) {
-                Some(member) => members.push(member),
-                None => break,
-            }
+            let Some(member) = self.member(session, *args, members.last()) else { break };
+            members.push(member);
         }
         if members.len() < 2 {
             return answered;
@@ -150,30 +146,34 @@ impl Worker {
         answered
     }
 
-    /// The request, if it may be answered in a group: it passes the gate, names one key, is
-    /// quick, and its reply is wanted.
+    /// The request, if it may be answered in a group: it passes the gate, names one key, and is
+    /// quick.
     fn member<'a>(
         &'a self,
         session: &Session,
-        (number, args): (u16, Args<'a>),
+        args: Args<'a>,
         last: Option<&Member<'a>>,
     ) -> Option<Member<'a>> {
+        if let Some(member) = last.and_then(|last| self.member_like(session, args, last)) {
+            return Some(member);
+        }
+        let number = match last {
+            Some(last) if last.words().name() == args.name() => last.number,
+            Some(_) | None => self.service.table().resolve(args).ok()?,
+        };
         let entry = self.entry(number);
-        let fits = args.len() <= WORDS_QUICK_MAX
-            && session.replies == Replies::On
-            // What it caused itself is pushed right after the reply of the cause.
-            && session.tracking.is_none()
-            && !self.service.runtime().times_every_command();
+        if args.len() > WORDS_QUICK_MAX {
+            return None;
+        }
         let way = match entry.handler() {
             Handler::Keyed(answer) => {
-                let is_quick = !entry.spec.flags.has(Flags::SLOW);
-                if !fits || !is_quick || entry.keys() != Keys::ONE {
+                if entry.spec.flags.has(Flags::SLOW) || entry.keys() != Keys::ONE {
                     return None;
                 }
                 self.gate(session, number, args).ok()?;
                 Way::Command(answer, self.request(session, entry, args).ok()?)
             }
-            Handler::Nested(_) if fits && entry.spec.name == "EVALSHA" => {
+            Handler::Nested(_) if entry.spec.name == "EVALSHA" => {
                 self.gate(session, number, args).ok()?;
                 let last = last.and_then(|last| match &last.way {
                     Way::Twin(native) => Some(native),
@@ -188,5 +188,25 @@ impl Worker {
         let member = Member { number, way };
         // A command that counts its words itself may have been asked without its key.
         (member.keys().len() == 1).then_some(member)
+    }
+
+    /// The request, if it differs from the last one in words only: a pipeline says the same
+    /// command again and again. Of what the last one has passed, only memory is looked at anew.
+    fn member_like<'a>(
+        &'a self,
+        session: &Session,
+        args: Args<'a>,
+        last: &Member<'a>,
+    ) -> Option<Member<'a>> {
+        let Way::Command(answer, like) = &last.way else { return None };
+        if like.args.len() != args.len() || like.args.name() != args.name() {
+            return None;
+        }
+        let entry = self.entry(last.number);
+        if self.lacks_room(entry.spec.flags) {
+            return None;
+        }
+        let way = Way::Command(*answer, self.request(session, entry, args).ok()?);
+        Some(Member { number: last.number, way })
     }
 }
