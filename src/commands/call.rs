@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::last_quota::LastQuota;
 use super::monitor::Origin;
 use super::runner::Runner;
 use super::running::Slot;
@@ -57,6 +58,8 @@ impl Call<'_, '_> {
 /// What the plan of a command reads: its words, and its keys already hashed.
 pub(crate) struct Request<'a> {
     pub(crate) service: &'a Service,
+    /// Of the worker that answers.
+    pub(super) last_quota: &'a LastQuota,
     pub(crate) args: Args<'a>,
     pub(crate) keys: KeyList<'a>,
     pub(crate) db: usize,
@@ -169,6 +172,7 @@ pub(crate) struct Worker {
     slot: Arc<Slot>,
     runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
+    last_quota: LastQuota,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -203,6 +207,7 @@ impl Worker {
             slot,
             runs_scripts,
             interpreter,
+            last_quota: LastQuota::default(),
             clock,
             now,
             batch: Batch::default(),
@@ -430,8 +435,18 @@ impl Worker {
         let everything = keys == Keys::All;
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
         let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
-        let (db, now, connection) = (session.db, self.now, session.id);
-        Ok(Request { service, args, keys: list, db, now, everything, touches, connection, tracks })
+        Ok(Request {
+            service,
+            last_quota: &self.last_quota,
+            args,
+            keys: list,
+            db: session.db,
+            now: self.now,
+            everything,
+            touches,
+            connection: session.id,
+            tracks,
+        })
     }
 
     /// What every command passes before it is carried out.

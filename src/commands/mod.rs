@@ -36,6 +36,7 @@ mod info;
 mod info_sections;
 mod keys;
 mod keyspace;
+mod last_quota;
 mod latency;
 mod limits;
 mod list_ends;
