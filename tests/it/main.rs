@@ -13,6 +13,7 @@ mod debug;
 mod etcd;
 mod eviction;
 mod exposition;
+mod governed;
 mod http;
 mod introspection;
 mod keyspace;
@@ -25,6 +26,7 @@ mod monitoring;
 mod policies;
 #[cfg(feature = "etcd")]
 mod policies_etcd;
+mod policy_command;
 mod operator;
 mod program;
 mod pushes;
