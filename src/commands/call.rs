@@ -125,7 +125,8 @@ impl Worker {
     /// Where the rules are looked up that hold for this batch.
     pub(super) fn court(&self) -> Court<'_> {
         let (snapshot, engine) = (&*self.policies, self.service.engine());
-        Court { snapshot, engine, arena: &self.arena, now: self.now }
+        let key_bytes_max = self.service.runtime().key_bytes_max();
+        Court { snapshot, engine, arena: &self.arena, now: self.now, key_bytes_max }
     }
 
     pub(super) fn witness(&self) -> Witness<'_> {

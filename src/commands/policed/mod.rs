@@ -112,7 +112,8 @@ impl<'a> Request<'a> {
         'a: 'c,
     {
         let Held { snapshot, arena, engine } = held;
-        Court { snapshot, engine, arena, now: self.now }
+        let key_bytes_max = self.service.runtime().key_bytes_max();
+        Court { snapshot, engine, arena, now: self.now, key_bytes_max }
     }
 
     fn hold_court(&self) -> Held<'a> {
