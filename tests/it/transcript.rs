@@ -14,6 +14,7 @@
 //! until b waits             goes on once that connection is blocked
 //! ! 7.2: why                the next reply deliberately differs from Redis 7.0's
 //! < +OK                     the reply, a line for each of RESP's; a bulk is quoted
+//! < *2 :1 "a b"             lines of a reply that begin with no text, beside each other
 //! < :[1..10]                any integer from 1 to 10
 //! < ...                     any one reply, or within one, any one line
 //! < (closed)                the end of the connection
@@ -128,9 +129,11 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
                 section.steps.push(Step::Send { line, who, typed, words, raw });
             }
             "<" => match section.steps.last_mut() {
-                Some(Step::Expect { reply, .. }) if !is_whole(reply) => reply.push(rest.into()),
+                Some(Step::Expect { reply, .. }) if !is_whole(reply) => {
+                    reply.extend(reply_lines(rest));
+                }
                 _ => {
-                    let reply = vec![rest.replace("{sha}", &section.sha)];
+                    let reply = reply_lines(&rest.replace("{sha}", &section.sha));
                     let differs = differs.take();
                     section.steps.push(Step::Expect { line, who, reply, differs });
                 }
@@ -143,6 +146,24 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
     }
     sections.retain(|section| !section.steps.is_empty());
     Transcript { path, sections }
+}
+
+/// The lines of a reply that stand beside each other; text as an error has it is one line.
+fn reply_lines(row: &str) -> Vec<String> {
+    if !row.starts_with(['*', '%', '~', ':', '"', '_', ',']) {
+        return vec![row.to_owned()];
+    }
+    let (mut lines, mut is_quoted, mut is_escaped) = (vec![String::new()], false, false);
+    for letter in row.chars() {
+        if letter == ' ' && !is_quoted {
+            lines.push(String::new());
+            continue;
+        }
+        is_quoted ^= letter == '"' && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+        lines.last_mut().expect("there is always one").push(letter);
+    }
+    lines
 }
 
 /// Whether these lines are all of a reply.
