@@ -55,6 +55,8 @@ mod password;
 mod pause;
 mod policed;
 mod policies;
+mod policy_command;
+mod policy_order;
 mod runner;
 mod random_elements;
 mod running;
@@ -94,6 +96,7 @@ pub(crate) use options::{
     ThrottleRounding,
 };
 pub(crate) use password::Password;
+pub(crate) use policy_order::{PolicyAnswer, PolicyOrder, PolicyRefusal};
 pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
@@ -134,6 +137,7 @@ const FAMILIES: &[&[Spec]] = &[
     monitor::SPECS,
     object::SPECS,
     policed::SPECS,
+    policy_command::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,
     scripting::SPECS,

@@ -27,13 +27,13 @@ mod members;
 mod options;
 mod replica;
 mod thread;
-#[cfg_attr(not(test), expect(dead_code, reason = "RL.POLICY SET and DEL will write by it"))]
 mod writer;
 
 #[cfg(feature = "etcd")]
 pub(crate) use etcd::watch_etcd;
 pub(crate) use options::{EtcdOptions, Options};
 pub(crate) use thread::{Target, Watch, watch_path};
+pub(crate) use writer::Writer;
 
 use crate::telemetry::PolicyFault;
 use replica::{Document, Item};
