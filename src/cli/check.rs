@@ -108,7 +108,7 @@ fn count(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "expected a whole number from 0 to 2^63-1".into())
 }
 
-fn window(text: &str) -> Result<Duration, String> {
+pub(super) fn window(text: &str) -> Result<Duration, String> {
     let window = Duration::parse(text.as_bytes()).map_err(|err| err.to_string())?;
     if window.is_zero() { Err("a window has to be longer than nothing".into()) } else { Ok(window) }
 }

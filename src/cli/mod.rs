@@ -11,11 +11,14 @@ mod config;
 mod embed;
 mod flags;
 mod floor;
+mod policy;
 mod resp;
 mod serve;
 mod target;
 
 pub use embed::{Running, start};
+
+use check::window;
 
 use std::process::ExitCode;
 
@@ -50,6 +53,8 @@ enum Command {
     /// Print the settings in force, as a document to start your own from.
     Config(config::Arguments),
     Check(check::Check),
+    #[command(subcommand)]
+    Policy(policy::Policy),
     Bench(bench::Bench),
     Floor(floor::Arguments),
 }
@@ -60,6 +65,7 @@ impl Command {
             Self::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Config(arguments) => config::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Check(arguments) => arguments.run(),
+            Self::Policy(policy) => policy.run(),
             Self::Bench(arguments) => arguments.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
         }
@@ -84,6 +90,7 @@ Try it:
   redis-cli CL.THROTTLE user:42 14 30 60    the same question as the module redis-cell puts it
 
   tollgate check user:42 10 1m              the same from the shell, in words
+  tollgate policy lint policies/            look documents over; also diff, apply, explain
   tollgate bench                            load a running server, see its numbers
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
 

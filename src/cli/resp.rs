@@ -1,10 +1,11 @@
 //! Replies as a caller sees them: bytes to what they mean.
 //!
-//! A reply is asked one question only: is it a decision (the five integers of `RL.LIMIT` and its
-//! kin), an error, or anything else. Replies are read as RESP2, since no `HELLO` is sent.
+//! A reply is mostly asked one question only: is it a decision (the five integers of `RL.LIMIT`
+//! and its kin), an error, or anything else; or it is taken whole. Replies
+//! are read as RESP2, since no `HELLO` is sent.
 
-use redis_protocol::resp2::decode::decode_range;
-use redis_protocol::resp2::types::RangeFrame;
+use redis_protocol::resp2::decode::{decode as decode_owned, decode_range};
+use redis_protocol::resp2::types::{OwnedFrame, RangeFrame};
 
 /// A reply longer than this is not one that the tools here ask for.
 pub(super) const REPLY_BYTES_MAX: usize = 64 << 20;
@@ -55,6 +56,19 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, Malform
         | RangeFrame::Null => Reply::Other,
     };
     Ok(Some((reply, length)))
+}
+
+/// Reads one reply as it is; `None` while it is torn.
+pub(super) fn decode_whole(bytes: &[u8]) -> Result<Option<(OwnedFrame, usize)>, Malformed> {
+    decode_owned(bytes).map_err(|err| Malformed(err.details().to_owned()))
+}
+
+/// The text of a string, of whichever kind; none of anything else.
+pub(super) fn text(frame: &OwnedFrame) -> Option<String> {
+    let (OwnedFrame::SimpleString(bytes) | OwnedFrame::BulkString(bytes)) = frame else {
+        return None;
+    };
+    Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
 fn decision(items: &[RangeFrame]) -> Option<Decision> {

@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 
 use anyhow::{Context, anyhow, bail};
+use redis_protocol::resp2::types::OwnedFrame;
 
 use super::resp::{self, REPLY_BYTES_MAX, Reply};
 use crate::protocol::write_request;
@@ -140,6 +141,10 @@ impl Target {
         }
     }
 
+    fn no_resp(&self) -> String {
+        format!("{self} does not speak RESP")
+    }
+
     /// What an error reply means to the person who started the command.
     pub(super) fn explain(&self, error: &[u8]) -> anyhow::Error {
         let text = String::from_utf8_lossy(error);
@@ -166,12 +171,10 @@ impl Connection {
         args: &[impl AsRef<[u8]>],
         then: impl FnOnce(Reply<'_>) -> T,
     ) -> anyhow::Result<T> {
-        let mut request = Vec::new();
-        write_request(args, &mut request);
-        self.stream.write_all(&request).map_err(|err| self.lost(&err))?;
+        self.send(args)?;
         loop {
-            if let Some((reply, length)) = resp::decode(&self.unread)
-                .with_context(|| format!("{} does not speak RESP", self.server))?
+            if let Some((reply, length)) =
+                resp::decode(&self.unread).with_context(|| self.server.no_resp())?
             {
                 let answer = then(reply);
                 self.unread.drain(..length);
@@ -179,6 +182,28 @@ impl Connection {
             }
             self.read()?;
         }
+    }
+
+    /// Sends a request and returns the whole reply, unless that is an error.
+    pub(super) fn ask_whole(&mut self, args: &[impl AsRef<[u8]>]) -> anyhow::Result<OwnedFrame> {
+        self.send(args)?;
+        loop {
+            let decoded = resp::decode_whole(&self.unread);
+            if let Some((reply, length)) = decoded.with_context(|| self.server.no_resp())? {
+                self.unread.drain(..length);
+                return match reply {
+                    OwnedFrame::Error(text) => Err(self.server.explain(text.as_bytes())),
+                    reply => Ok(reply),
+                };
+            }
+            self.read()?;
+        }
+    }
+
+    fn send(&mut self, args: &[impl AsRef<[u8]>]) -> anyhow::Result<()> {
+        let mut request = Vec::new();
+        write_request(args, &mut request);
+        self.stream.write_all(&request).map_err(|err| self.lost(&err))
     }
 
     /// Asks for something that only an error can be an answer of interest to.

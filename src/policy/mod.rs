@@ -13,6 +13,7 @@
 //! Invariants: a snapshot never changes and every quota in it is valid; a document that is
 //! refused leaves the last good one of its source in force.
 
+mod amend;
 mod book;
 mod bucket;
 mod calendar;
@@ -38,6 +39,7 @@ mod tenant;
 mod tests;
 mod words;
 
+pub(crate) use amend::{Override, amend};
 pub(crate) use book::{Applied, Book, Change, DocumentStatus};
 pub(crate) use bucket::shown_bucket;
 pub(crate) use calendar::{Calendar, CalendarUnit, Period};

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk;
 use super::replica::{DOCUMENTS_MAX, Document};
+use crate::policy::Change;
 
 /// Folders within folders: deeper ones are passed over.
 const DEPTH_MAX: usize = 8;
@@ -115,6 +116,22 @@ pub(super) fn read(listing: &Listing, bytes_max: usize, revision: u64) -> Readin
         }
     }
     reading
+}
+
+/// Every document of a path as a change, for who looks documents over and watches nothing. Here
+/// what cannot be read is an error.
+pub(crate) fn documents(path: &Path, bytes_max: usize) -> io::Result<Vec<Change>> {
+    let Reading { documents, unreadable } = read(&list(path)?, bytes_max, 0);
+    if let Some((source, why)) = unreadable.into_iter().next() {
+        return Err(io::Error::other(format!("{source}: {why}")));
+    }
+    let change = |Document { source, tenant, text, revision }| Change::Put {
+        source,
+        tenant,
+        text,
+        revision,
+    };
+    Ok(documents.into_iter().map(change).collect())
 }
 
 /// The tenant that a file of a folder is named after.

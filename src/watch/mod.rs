@@ -36,6 +36,7 @@ mod writer;
 
 #[cfg(feature = "etcd")]
 pub(crate) use etcd::watch_etcd;
+pub(crate) use files::documents;
 pub(crate) use options::{EtcdOptions, Options};
 pub(crate) use thread::{Target, Watch, watch_path};
 pub(crate) use writer::Writer;
