@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 
 use super::resp::{Decision, Reply, Verdict};
 use super::target::{Target, TargetArgs};
-use crate::limit::Algorithm;
+use crate::limit::{Algorithm, Align};
 use crate::time::Duration;
 
 /// The exit code that says "denied"; 1 is a failure and 2 wrong usage.
@@ -39,15 +39,18 @@ pub(super) struct Check {
     #[arg(allow_negative_numbers = true, value_parser = window)]
     window: Duration,
     /// How much this request spends; 0 only looks
-    #[arg(long, value_parser = count)]
+    #[arg(long, allow_negative_numbers = true, value_parser = count)]
     cost: Option<u64>,
     /// How to count: sliding-log, sliding-window, sliding-counter, fixed-window, gcra or
     /// token-bucket; the server's default is sliding-log
     #[arg(long, value_name = "NAME", value_parser = algorithm)]
     algorithm: Option<String>,
     /// So many more on top of the limit; for gcra, how many may pass at once
-    #[arg(long, value_parser = count)]
+    #[arg(long, allow_negative_numbers = true, value_parser = count)]
     burst: Option<u64>,
+    /// Where fixed windows begin: epoch, or first for the first request; only for fixed-window
+    #[arg(long, value_name = "PLACE", value_parser = align)]
+    align: Option<&'static str>,
     /// Look without spending
     #[arg(long)]
     peek: bool,
@@ -89,6 +92,7 @@ impl Check {
             }
         };
         option("ALGORITHM", self.algorithm.clone());
+        option("ALIGN", self.align.map(str::to_owned));
         option("BURST", self.burst.map(|burst| burst.to_string()));
         option("COST", self.cost.map(|cost| cost.to_string()));
         if self.peek {
@@ -150,6 +154,11 @@ fn algorithm(word: &str) -> Result<String, String> {
         .ok_or_else(|| format!("expected {}", Algorithm::NAMES))
 }
 
+fn align(word: &str) -> Result<&'static str, String> {
+    let align = Align::parse(word.as_bytes()).map(Align::name);
+    align.ok_or_else(|| "expected epoch or first".into())
+}
+
 /// As people say it: up to ten seconds to the millisecond, then rounded up to seconds.
 fn span(ms: i64) -> Duration {
     /// Beyond this nobody waits to the millisecond.
@@ -179,6 +188,8 @@ mod tests {
         let check = parsed("k 100 90s --burst 7 --cost 2 --peek --algorithm gcra").expect("valid");
         let words = "RL.LIMIT k 100 90s ALGORITHM gcra BURST 7 COST 2 PEEK";
         assert_eq!(check.request().join(" "), words);
+        let check = parsed("k 1 1m --algorithm fixed-window --align first").expect("valid");
+        assert_eq!(check.request().join(" "), "RL.LIMIT k 1 1m ALGORITHM fixed-window ALIGN first");
         assert_eq!(parsed("k 1 500").expect("valid").request().join(" "), "RL.LIMIT k 1 500ms");
     }
 
@@ -192,7 +203,9 @@ mod tests {
             ("k 1 -1", "<WINDOW>"),
             ("k 1 0s", "<WINDOW>"),
             ("k 1 1s --cost x", "--cost"),
-            ("k 1 1s --burst=-1", "--burst"),
+            ("k 1 1s --cost -1", "expected a whole number from 0"),
+            ("k 1 1s --burst -1", "--burst"),
+            ("k 1 1s --align end", "expected epoch or first"),
             ("k 1", "<WINDOW>"),
         ] {
             let error = parsed(line).expect_err(line).to_string();

@@ -6,17 +6,12 @@ use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use crate::protocol::{Error, Reply};
 
 const fn spec(name: &'static str, summary: &'static str) -> Spec {
+    let flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
     Spec {
-        name,
-        arity: Arity::exactly(1),
-        keys: Keys::None,
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
-        group: Group::Cluster,
         since: "3.0.0",
-        complexity: "O(1)",
         summary,
-        subcommands: &[],
         handler: Handler::Plain(refuse),
+        ..Spec::of(Group::Cluster, name, Arity::exactly(1), Keys::None, flags)
     }
 }
 

@@ -17,18 +17,7 @@ const fn spec(
     since: &'static str,
     summary: &'static str,
 ) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys: Keys::None,
-        flags,
-        group: Group::Connection,
-        since,
-        complexity: "O(1)",
-        summary,
-        subcommands: &[],
-        handler: Handler::Parent,
-    }
+    Spec { since, summary, ..Spec::of(Group::Connection, name, arity, Keys::None, flags) }
 }
 
 const ALWAYS: Flags = Flags::NOSCRIPT

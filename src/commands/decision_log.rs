@@ -116,9 +116,14 @@ impl DecisionLog {
         (Self { sampler: Some(sampler), counts }, Some(lines))
     }
 
+    /// Whether anything is told at all.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.sampler.is_some()
+    }
+
     /// Tells a decision, if it is of the sample.
     #[inline]
-    #[cfg_attr(not(test), expect(dead_code, reason = "the command that decides comes next"))]
     pub(crate) fn note(&self, decided: &Decided<'_>, now: Timestamp) {
         if let Some(sampler) = &self.sampler {
             sampler.note(decided, now, &self.counts);

@@ -3,6 +3,7 @@
 use super::details;
 use super::spec::Keys;
 use super::table::Entry;
+use super::usage;
 use crate::protocol::{Args, Reply};
 
 /// The ten elements of COMMAND INFO.
@@ -114,7 +115,8 @@ pub(super) fn access(entry: &Entry, number: usize, request: Args<'_>) -> &'stati
 
 /// The map of COMMAND DOCS.
 pub(super) fn document(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
-    reply.map(if subs.is_empty() { 4 } else { 5 });
+    let arguments = usage::arguments(entry.spec.name);
+    reply.map(4 + usize::from(!arguments.is_empty()) + usize::from(!subs.is_empty()));
     let lines = [
         ("summary", entry.summary()),
         ("since", entry.spec.since),
@@ -124,6 +126,10 @@ pub(super) fn document(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
     for (name, value) in lines {
         reply.bulk(name);
         reply.bulk(value);
+    }
+    if !arguments.is_empty() {
+        reply.bulk("arguments");
+        usage::write(arguments, reply);
     }
     if subs.is_empty() {
         return;

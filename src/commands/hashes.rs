@@ -3,17 +3,16 @@
 //! HINCRBY and HINCRBYFLOAT stand in `hash_numbers.rs`, HRANDFIELD in `random_elements.rs`, HSCAN
 //! in `element_scan.rs`. A hash that loses its last field is removed by the engine.
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
-use super::strings::{READ, STORE_FAST, WRITE, string};
+use super::strings::{READ, STORE_FAST, WRITE};
 use crate::collection::Hash;
 use crate::engine::{KeyRef, View};
 use crate::protocol::{Args, Error, Reply};
 
 /// A row of this family.
 pub(super) const fn hash(name: &'static str, arity: Arity, flags: Flags) -> Spec {
-    let row = string(name, arity, Keys::ONE, flags);
-    Spec { group: Group::Hash, since: "2.0.0", ..row }
+    Spec { since: "2.0.0", ..Spec::of(Group::Hash, name, arity, Keys::ONE, flags) }
 }
 
 pub(super) const SPECS: &[Spec] = &[

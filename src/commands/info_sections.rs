@@ -339,6 +339,8 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
          decisions_denied:{}\n\
          policy_buckets:{}\n\
          expired_holds:{}\n\
+         checks_from_memory:{}\n\
+         checks_of_unknown_tenants:{}\n\
          native_twin_calls:{}\n\
          native_twin_declined:{}\n\
          scripts_over_declared_keys:{}\n\
@@ -350,9 +352,11 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         facts.workers,
         engine.shards(),
         stats.allowed,
-        stats.denied,
+        stats.denied + call.service.prefilter().counts().answered,
         stats.buckets,
         stats.holds_expired,
+        call.service.prefilter().counts().answered,
+        call.service.unknown_tenants(),
         twins.iter().map(|twin| twin.answered).sum::<u64>(),
         twins.iter().map(|twin| twin.declined).sum::<u64>(),
         scripts.declared,

@@ -2,27 +2,16 @@
 //!
 //! A limiter's state goes with its key: RENAME, COPY and MOVE carry it and its deadline.
 
-use super::call::Request;
 use super::connection::database;
-use super::spec::{Arity, Flags, Group, Handler, KeyList, Keys, Spec, keyed};
+use super::request::Request;
+use super::spec::{Arity, Flags, Group, KeyList, Keys, Spec, keyed};
 use super::strings::{READ, STORE, WRITE};
 use crate::engine::{KeyRef, View};
 use crate::protocol::{Error, Reply, parse_i64};
 
 /// A row of this family.
 pub(super) const fn generic(name: &'static str, arity: Arity, keys: Keys, flags: Flags) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys,
-        flags,
-        group: Group::Generic,
-        since: "1.0.0",
-        complexity: "O(1)",
-        summary: "",
-        subcommands: &[],
-        handler: Handler::Parent,
-    }
+    Spec::of(Group::Generic, name, arity, keys, flags)
 }
 
 /// Two keys, the first arguments.

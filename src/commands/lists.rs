@@ -4,8 +4,8 @@
 //! the end where it is negative. Some of Redis's list commands look at the key before they read
 //! their numbers, others after: each does here what it does there.
 
-use super::call::Request;
-use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
+use super::request::Request;
+use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
 use super::strings::{READ, STORE};
 use crate::collection::{End, List};
 use crate::engine::{KeyRef, View};
@@ -13,18 +13,7 @@ use crate::protocol::{Error, Reply, parse_i64};
 
 /// A row of this family.
 pub(super) const fn list(name: &'static str, arity: Arity, flags: Flags) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys: Keys::ONE,
-        flags,
-        group: Group::List,
-        since: "1.0.0",
-        complexity: "O(1)",
-        summary: "",
-        subcommands: &[],
-        handler: Handler::Parent,
-    }
+    Spec::of(Group::List, name, arity, Keys::ONE, flags)
 }
 
 pub(super) const SPECS: &[Spec] = &[

@@ -37,6 +37,7 @@ mod info;
 mod info_sections;
 mod keys;
 mod keyspace;
+mod last_quota;
 mod latency;
 mod limits;
 mod list_ends;
@@ -59,6 +60,7 @@ mod policy_command;
 mod policy_order;
 mod runner;
 mod random_elements;
+mod request;
 mod running;
 mod pubsub;
 mod push;
@@ -84,6 +86,7 @@ mod transaction;
 mod waiting;
 mod tracking;
 mod twins;
+mod usage;
 
 pub(crate) use call::Worker;
 #[cfg(test)]

@@ -119,6 +119,9 @@ fn quote(word: &[u8], line: &mut Vec<u8>) {
 
 /// Who monitors already is told nothing, as in Redis.
 fn monitor(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    if call.is_within {
+        return Err(Error::text("MONITOR isn't allowed for DENY BLOCKING client"));
+    }
     if call.session.monitors {
         return Ok(Outcome::Silent);
     }

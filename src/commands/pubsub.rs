@@ -19,18 +19,8 @@ const fn spec(
     since: &'static str,
     handler: Plain,
 ) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys: Keys::None,
-        flags,
-        group: Group::PubSub,
-        since,
-        complexity: "O(n) in the names given",
-        summary: "",
-        subcommands: &[],
-        handler: Handler::Plain(handler),
-    }
+    let row = Spec::of(Group::PubSub, name, arity, Keys::None, flags);
+    Spec { since, complexity: "O(n) in the names given", handler: Handler::Plain(handler), ..row }
 }
 
 const ANYWHERE: Flags = Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE);

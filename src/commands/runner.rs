@@ -4,9 +4,10 @@
 //! does, get it and have each of those carried out within the shards that they have locked.
 //! What has passed the gate comes here: nothing is refused here but by the commands themselves.
 
-use super::call::{Answer, Call, Ground, Worker};
+use super::call::{Answer, Call, Worker};
 use super::host::Host;
 use super::monitor::Origin;
+use super::request::Ground;
 use super::script_log::ScriptLog;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};
@@ -52,8 +53,11 @@ impl<'w> Runner<'w> {
                         (view.now(), (entry.keys() == Keys::All).then(|| view.stats()))
                     }
                 };
+                let is_within = matches!(ground, Ground::Within(_));
                 let (service, session, host) = (&*worker.service, &mut *self.session, self.host);
-                let mut call = Call { service, session, host, args, now, stats, settles: false };
+                let settles = false;
+                let mut call =
+                    Call { service, session, host, args, now, stats, is_within, settles };
                 let result = answer(&mut call, reply);
                 if call.settles {
                     service.settle(ground);

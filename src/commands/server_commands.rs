@@ -17,18 +17,8 @@ const fn spec(
     since: &'static str,
     handler: Plain,
 ) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys: Keys::None,
-        flags,
-        group: Group::Server,
-        since,
-        complexity: "O(1)",
-        summary: "",
-        subcommands: &[],
-        handler: Handler::Plain(handler),
-    }
+    let row = Spec::of(Group::Server, name, arity, Keys::None, flags);
+    Spec { since, handler: Handler::Plain(handler), ..row }
 }
 
 const QUICK: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
@@ -41,7 +31,7 @@ pub(super) const SPECS: &[Spec] = &[
         ..spec("BGREWRITEAOF", Arity::exactly(1), SAVING, "1.0.0", save)
     },
     Spec {
-        summary: "Save in the background: there is no data folder.",
+        summary: "Save in the background: refused, everything is kept in memory.",
         ..spec("BGSAVE", Arity::at_least(1), SAVING, "1.0.0", background_save)
     },
     Spec {
@@ -66,7 +56,7 @@ pub(super) const SPECS: &[Spec] = &[
         ..spec("ROLE", Arity::exactly(1), Flags::NOSCRIPT.and(QUICK), "2.8.12", role)
     },
     Spec {
-        summary: "Save now: there is no data folder.",
+        summary: "Save now: refused, everything is kept in memory.",
         ..spec("SAVE", Arity::exactly(1), SAVING.and(Flags::NO_MULTI), "1.0.0", save)
     },
     Spec {
@@ -137,7 +127,7 @@ fn background_save(call: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
 }
 
 fn no_folder() -> Error {
-    Error::text("nothing was saved: no data folder is set")
+    Error::text("nothing was saved: this server keeps everything in memory")
 }
 
 fn last_save(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {

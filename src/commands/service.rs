@@ -9,7 +9,6 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
-use super::call::Ground;
 use super::channels::Channels;
 use super::decision_log::DecisionLog;
 use super::host::{Facts, Host};
@@ -19,6 +18,7 @@ use super::pause::Pause;
 use super::policed::Tops;
 use super::policies::Policies;
 use super::push::Push;
+use super::request::Ground;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;
@@ -145,13 +145,20 @@ impl Service {
         &self.unwaited
     }
 
-    /// Tells others what has happened in the keyspace, if anything.
+    /// Tells others what has happened in the keyspace, if anything; [`Service::broadcast`] has to
+    /// follow.
     #[inline]
     pub(crate) fn hand_out(&self, host: &dyn Host, now: Timestamp, patience: Patience) {
         // Serving one who waits may be news for others.
         while self.engine.has_news() {
             self.tracking.hand_out(&self.engine, host, (now, patience));
         }
+    }
+
+    /// Tells who hears of all keys that begin alike, at the end of a batch.
+    #[inline]
+    pub(crate) fn broadcast(&self, host: &dyn Host) {
+        self.tracking.broadcast(host);
     }
 
     /// Before a session is dropped, or begins anew: ends what it has begun that others would go

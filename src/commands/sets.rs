@@ -3,17 +3,17 @@
 //! What combines sets stands in `set_algebra.rs`, SPOP and SRANDMEMBER in `random_elements.rs`,
 //! SSCAN in `element_scan.rs`. A set that loses its last member is removed by the engine.
 
-use super::call::Request;
 use super::hashes::{Words, words_plan};
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
-use super::strings::{READ, STORE_FAST, WRITE, string};
+use super::strings::{READ, STORE_FAST, WRITE};
 use crate::collection::Set;
 use crate::engine::{KeyRef, View};
 use crate::protocol::{Error, Reply};
 
 /// A row of this family.
 pub(super) const fn set(name: &'static str, arity: Arity, keys: Keys, flags: Flags) -> Spec {
-    Spec { group: Group::Set, ..string(name, arity, keys, flags) }
+    Spec::of(Group::Set, name, arity, keys, flags)
 }
 
 /// Two keys, the first arguments.

@@ -8,7 +8,8 @@ use std::ops::BitOr;
 
 use smallvec::SmallVec;
 
-use super::call::{Answer, Call, Ground, Request};
+use super::call::{Answer, Call};
+use super::request::{Ground, Request};
 use super::runner::Runner;
 use super::session::Outcome;
 use super::waiting::Plan;
@@ -43,6 +44,31 @@ pub(crate) struct Sub {
     pub(crate) keys: Keys,
     pub(crate) summary: &'static str,
     pub(crate) handler: Handler,
+}
+
+impl Spec {
+    /// A family's row to begin with: each command says what is different about it, and its
+    /// handler, which is [`Handler::Parent`] until then.
+    pub(crate) const fn of(
+        group: Group,
+        name: &'static str,
+        arity: Arity,
+        keys: Keys,
+        flags: Flags,
+    ) -> Self {
+        Self {
+            name,
+            arity,
+            keys,
+            flags,
+            group,
+            since: "1.0.0",
+            complexity: "O(1)",
+            summary: "",
+            subcommands: &[],
+            handler: Handler::Parent,
+        }
+    }
 }
 
 /// How a command is carried out.

@@ -4,26 +4,15 @@
 //! `counters.rs`. What holds no string (a limiter) answers WRONGTYPE, except to the commands
 //! that overwrite a key whatever it holds, and to MGET, which answers null.
 
-use super::call::Request;
-use super::spec::{Arity, Flags, Group, Handler, KeyList, Keys, Spec, keyed};
+use super::request::Request;
+use super::spec::{Arity, Flags, Group, KeyList, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View, reserve};
 use crate::protocol::{Error, Reply, parse_i64};
 use crate::time::Timestamp;
 
 /// A row of this family.
 pub(super) const fn string(name: &'static str, arity: Arity, keys: Keys, flags: Flags) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys,
-        flags,
-        group: Group::String,
-        since: "1.0.0",
-        complexity: "O(1)",
-        summary: "",
-        subcommands: &[],
-        handler: Handler::Parent,
-    }
+    Spec::of(Group::String, name, arity, keys, flags)
 }
 
 pub(super) const READ: Flags = Flags::READONLY.and(Flags::FAST);

@@ -3,7 +3,8 @@
 //! The engine remembers who read which key, and says when it changes; here stands how each
 //! connection wants to be told: itself or by another connection, of its own changes or not, of
 //! what it read or of all keys with a prefix. News is handed out right after the transaction that
-//! made it, by whoever made it. Where nobody tracks there is none.
+//! made it, by whoever made it. Where nobody tracks there is none. What all hear of that begins so
+//! is gathered until the batch ends, and told as one message for each prefix, as Redis does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,6 +79,12 @@ impl Tracker {
 /// Prefixes, and who wants to hear of keys that begin so.
 type Prefixes = BTreeMap<Box<[u8]>, BTreeSet<u64>>;
 
+/// Keys that are gathered before they are told: one transaction's.
+const GATHERED_MAX: usize = 1 << 16;
+
+/// A key that has changed, and by whom.
+type Changed = (Box<[u8]>, u64);
+
 /// A database, and two of its keys.
 type Stalled = (u8, [Box<[u8]>; 2]);
 
@@ -85,6 +92,9 @@ type Stalled = (u8, [Box<[u8]>; 2]);
 pub(crate) struct Tracking {
     trackers: DashMap<u64, Arc<Tracker>, KeyHasher>,
     prefixes: RwLock<Prefixes>,
+    /// What who hears of prefixes has still to be told, and whether there is any.
+    gathered: Mutex<Vec<Changed>>,
+    any_gathered: AtomicBool,
     /// Pairs of keys, one of which was held when one who waits for both could be served. Each is
     /// here once, so there are no more than are waited for; they are tried again within a second.
     stalled: Mutex<BTreeSet<Stalled>>,
@@ -100,7 +110,13 @@ pub(super) struct TrackingCounts {
 impl Tracking {
     pub(super) fn new(hasher: &KeyHasher) -> Self {
         let trackers = DashMap::with_hasher(hasher.clone());
-        Self { trackers, prefixes: RwLock::default(), stalled: Mutex::default() }
+        Self {
+            trackers,
+            prefixes: RwLock::default(),
+            gathered: Mutex::default(),
+            any_gathered: AtomicBool::default(),
+            stalled: Mutex::default(),
+        }
     }
 
     /// From here on the connection is told as its tracker says.
@@ -141,7 +157,8 @@ impl Tracking {
         TrackingCounts { clients: self.trackers.len(), prefixes: self.prefixes.read().len() }
     }
 
-    /// Tells everyone what concerns it of what has happened in the engine.
+    /// Tells everyone what concerns it of what has happened in the engine, but for what
+    /// [`Tracking::broadcast`] tells.
     pub(super) fn hand_out(
         &self,
         engine: &Engine,
@@ -149,6 +166,7 @@ impl Tracking {
         (now, patience): (Timestamp, Patience),
     ) {
         let mut changed = Vec::new();
+        let broadcasts = self.broadcasts();
         for news in engine.take_news() {
             match news {
                 News::Flushed => {
@@ -158,7 +176,9 @@ impl Tracking {
                 }
                 News::Changed { key, readers, by } => {
                     self.tell_readers(host, &key, &readers, by);
-                    changed.push((key, by));
+                    if broadcasts {
+                        changed.push((key, by));
+                    }
                 }
                 News::Served(connection) => host.wake(connection),
                 News::Stalled { db, keys } => {
@@ -168,7 +188,33 @@ impl Tracking {
                 }
             }
         }
-        self.broadcast(host, &changed);
+        self.gather(host, changed);
+    }
+
+    fn gather(&self, host: &dyn Host, changed: Vec<Changed>) {
+        if changed.is_empty() {
+            return;
+        }
+        let mut gathered = self.gathered.lock();
+        gathered.extend(changed);
+        self.any_gathered.store(true, Ordering::Release);
+        if gathered.len() > GATHERED_MAX {
+            drop(gathered);
+            self.broadcast(host);
+        }
+    }
+
+    /// Tells of all that was gathered, by one push for each prefix, with all its keys in order.
+    #[inline]
+    pub(super) fn broadcast(&self, host: &dyn Host) {
+        if self.any_gathered.load(Ordering::Acquire) {
+            let changed = {
+                let mut gathered = self.gathered.lock();
+                self.any_gathered.store(false, Ordering::Release);
+                std::mem::take(&mut *gathered)
+            };
+            self.tell_of_prefixes(host, &changed);
+        }
     }
 
     /// Serves those who wait, and whose keys were held when they could have been served.
@@ -185,16 +231,17 @@ impl Tracking {
         let mut keys = None;
         for reader in readers {
             // Who tracks no longer, or has gone, is still among the readers.
+            // And who hears of prefixes by now is told of this one with the others.
             let Some(tracker) = self.tracker(*reader) else { continue };
-            if !(tracker.noloop && *reader == by) {
+            if tracker.mode != Mode::Broadcast && !(tracker.noloop && *reader == by) {
                 let keys = keys.get_or_insert_with(|| Keys::from([Box::from(key)]));
                 tracker.tell(host, *reader, Some(Keys::clone(keys)));
             }
         }
     }
 
-    /// One push for each prefix, with all its keys in order.
-    fn broadcast(&self, host: &dyn Host, changed: &[(Box<[u8]>, u64)]) {
+    #[cold]
+    fn tell_of_prefixes(&self, host: &dyn Host, changed: &[Changed]) {
         for (prefix, readers) in &*self.prefixes.read() {
             let all = beginning_with(prefix, changed, |_| true);
             for reader in readers {
@@ -219,7 +266,7 @@ impl Tracking {
 /// The keys that begin so and were changed by whom `wanted` says; `None` where there are none.
 fn beginning_with(
     prefix: &[u8],
-    changed: &[(Box<[u8]>, u64)],
+    changed: &[Changed],
     wanted: impl Fn(u64) -> bool,
 ) -> Option<Keys> {
     let fitting = changed.iter().filter(|(key, by)| key.starts_with(prefix) && wanted(*by));

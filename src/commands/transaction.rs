@@ -10,8 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Answer, Call, Ground};
+use super::call::{Answer, Call};
 use super::monitor::Origin;
+use super::request::Ground;
 use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Session};
@@ -35,18 +36,8 @@ const QUICK: Flags =
     Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST).and(Flags::ALLOW_BUSY);
 
 const fn spec(name: &'static str, flags: Flags, summary: &'static str, handler: Handler) -> Spec {
-    Spec {
-        name,
-        arity: Arity::exactly(1),
-        keys: Keys::None,
-        flags,
-        group: Group::Transactions,
-        since: "2.2.0",
-        complexity: "O(1)",
-        summary,
-        subcommands: &[],
-        handler,
-    }
+    let row = Spec::of(Group::Transactions, name, Arity::exactly(1), Keys::None, flags);
+    Spec { since: "2.2.0", summary, handler, ..row }
 }
 
 const EXEC: Flags = Flags::NOSCRIPT

@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::call::{Ground, Request};
 use super::host::Host;
 use super::list_ends::{self, Popping, Shift};
+use super::request::{Ground, Request};
 use super::service::Service;
 use super::session::{Outcome, Session};
 use super::sorted;
@@ -169,6 +169,11 @@ impl Waiter for Wait {
 impl Wait {
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// Whether there is an answer, which comes before what its serving is told others of.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.answer.lock().is_open()
     }
 
     /// The request that waits, and the time it has taken so far: waiting itself counts as none.

@@ -76,7 +76,9 @@ impl Layers {
                         let unlike = usize::from(!known.ends_with(&end)) * name.len();
                         unlike + strsim::osa_distance(known, &name)
                     });
-                    Err(format!("no such setting, the nearest is `{nearest}`"))
+                    let near = nearest
+                        .filter(|(_, distance)| *distance <= name.len() + rest.len() / NEAR_PART);
+                    Err(format!("no such setting, {}", advice(near)))
                 },
                 |path| self.lay_text(path, &text),
             );
@@ -138,7 +140,8 @@ impl Layers {
             // A key of the same section is nearer than its like elsewhere.
             strsim::osa_distance(key, its_key) * 2 + usize::from(section != its_section)
         });
-        format!("unknown setting `{word}`, the nearest is `{nearest}`")
+        let near = nearest.filter(|(_, distance)| *distance <= 1 + 2 * (key.len() / NEAR_PART));
+        format!("unknown setting `{word}`, {}", advice(near))
     }
 
     /// Lays on what the environment or a flag says, which has no YAML types: text stays text
@@ -191,8 +194,22 @@ fn variable(path: &str) -> String {
     format!("{ENVIRONMENT_PREFIX}{}", path.replace('.', "_").to_ascii_uppercase())
 }
 
-fn nearest<'a>(known: impl Iterator<Item = &'a str>, distance: impl Fn(&str) -> usize) -> &'a str {
-    known.min_by_key(|candidate| distance(candidate)).unwrap_or_default()
+/// A name is near another one if at most every so many-th of its letters is wrong.
+const NEAR_PART: usize = 2;
+
+/// The name that is nearest, and how far it is.
+fn nearest<'a>(
+    known: impl Iterator<Item = &'a str>,
+    distance: impl Fn(&str) -> usize,
+) -> Option<(&'a str, usize)> {
+    known.map(|candidate| (candidate, distance(candidate))).min_by_key(|(_, distance)| *distance)
+}
+
+fn advice(near: Option<(&str, usize)>) -> String {
+    match near {
+        Some((name, _)) => format!("the nearest is `{name}`"),
+        None => "`tollgate config` shows all there are".to_owned(),
+    }
 }
 
 /// A value as a person would write it on one line.

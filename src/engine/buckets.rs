@@ -229,6 +229,17 @@ impl View<'_> {
         level(bound, self.remembered(place), self.now)
     }
 
+    /// Whether what stands in a bucket is counted just as the bound counts; also where nothing
+    /// does.
+    pub(crate) fn is_counted_by(&mut self, key: KeyRef<'_>, bound: &Bound) -> bool {
+        let place = self.find_bucket(key);
+        match (self.remembered(place), bound.quota()) {
+            (Remembered::State(state), Some(quota)) => state.is_counted_by(quota),
+            (Remembered::Ledger(ledger), _) => ledger.is_counted_by(bound),
+            (Remembered::Nothing, _) | (Remembered::State(_), None) => true,
+        }
+    }
+
     /// Gives back up to `cost` of what is spent of a bucket; how much that was.
     pub(crate) fn refund_bucket(&mut self, key: KeyRef<'_>, bound: &Bound, cost: Cost) -> u64 {
         let now = self.now;

@@ -7,6 +7,9 @@
 //! A watched key counts its changes; who watches remembers the count and compares it later. So
 //! nothing reaches from a change to a connection, and a count never goes back while it is kept.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use super::key::KeyRef;
 use super::places::Places;
 use super::tracked::Tracked;
@@ -30,6 +33,11 @@ pub(super) struct Followers {
 }
 
 impl Followers {
+    /// Those of a shard whose changes are numbered with those of others.
+    pub(super) fn ordered_by(order: &Arc<AtomicU64>) -> Self {
+        Self { waiters: Waiters::ordered_by(order), ..Self::default() }
+    }
+
     /// The key was stored, changed or removed, or its deadline has moved.
     #[inline]
     pub(super) fn changed(&mut self, db: usize, key: &[u8]) {
@@ -75,6 +83,11 @@ impl Followers {
         let result = change(&mut self.waiters);
         self.settle();
         result
+    }
+
+    /// As [`Waiters::first_stirred`].
+    pub(super) fn first_stirred(&self) -> u64 {
+        self.waiters.first_stirred()
     }
 
     /// Whether somebody who waits may be served.

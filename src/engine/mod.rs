@@ -50,7 +50,9 @@ pub(crate) use options::{MemoryPolicy, Options};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use stats::Stats;
 pub(crate) use tables::BUCKETS;
-pub(crate) use tenants::{Full, Usage};
+pub(crate) use tenants::Full;
+#[cfg(test)]
+use tenants::Usage;
 pub(crate) use tickets::{Settled, Ticket, ticket_name};
 pub(crate) use tracked::{NOBODY, News, Readers};
 pub(crate) use value::{Collection, Value, reserve};
@@ -130,8 +132,13 @@ impl Engine {
         let hasher = KeyHasher::new(seed);
         let tenants = Arc::new(Tenants::new(hasher.clone()));
         let generations: Box<[Arc<Generation>]> = (0..shards).map(|_| Arc::default()).collect();
+        let order = Arc::default();
         let shard = |generation: &Arc<Generation>| {
-            CachePadded::new(Mutex::new(Shard::new(Arc::clone(generation), Arc::clone(&tenants))))
+            CachePadded::new(Mutex::new(Shard::new(
+                &order,
+                Arc::clone(generation),
+                Arc::clone(&tenants),
+            )))
         };
         Self {
             shards: generations.iter().map(shard).collect(),
@@ -218,7 +225,8 @@ impl Engine {
             shard.latest = latest;
             before = before.plus(shard.held());
         }
-        let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
+        let mut view =
+            View { engine: self, guards, now: latest, db, touches: true, by: NOBODY, recent: 0 };
         let result = f(&mut view);
         if view.guards.iter().any(|(_, shard)| shard.followers.are_any()) {
             self.tell_followers(&mut view);

@@ -115,7 +115,12 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    pub(super) fn new(generation: Arc<Generation>, tenants: Arc<Tenants>) -> Self {
+    /// One of several shards, with what numbers the changes in all of them.
+    pub(super) fn new(
+        order: &Arc<AtomicU64>,
+        generation: Arc<Generation>,
+        tenants: Arc<Tenants>,
+    ) -> Self {
         Self {
             tables: Tables::default(),
             latest: Timestamp::default(),
@@ -123,7 +128,7 @@ impl Shard {
             tenants,
             counts: Counts::default(),
             effects: Effects::default(),
-            followers: Followers::default(),
+            followers: Followers::ordered_by(order),
             undo: None,
             swept: (0, 0),
             evicting: (0, 0),

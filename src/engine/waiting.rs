@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::key::KeyRef;
 use super::places::Places;
@@ -49,11 +50,23 @@ struct Waiting {
 pub(super) struct Waiters {
     /// Oldest first.
     waiting: Places<VecDeque<Waiting>>,
-    /// Keys that may hold something for one of them.
-    stirred: VecDeque<Place>,
+    /// Keys that may hold something for one of them, in the order of their changes.
+    stirred: VecDeque<Stirred>,
+    /// Numbers the changes of all shards: what one transaction fills in several is served in order.
+    order: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct Stirred {
+    order: u64,
+    place: Place,
 }
 
 impl Waiters {
+    pub(super) fn ordered_by(order: &Arc<AtomicU64>) -> Self {
+        Self { order: Arc::clone(order), ..Self::default() }
+    }
+
     pub(super) fn is_active(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -62,19 +75,28 @@ impl Waiters {
         !self.stirred.is_empty()
     }
 
+    /// The number of the first change that somebody may be served of; the last number if none.
+    pub(super) fn first_stirred(&self) -> u64 {
+        self.stirred.front().map_or(u64::MAX, |stirred| stirred.order)
+    }
+
     /// The key has changed.
     pub(super) fn changed(&mut self, db: usize, key: &[u8]) {
         let is_stirred =
-            || self.stirred.iter().any(|(in_db, other)| *in_db == db && **other == *key);
+            || self.stirred.iter().any(|Stirred { place, .. }| place.0 == db && *place.1 == *key);
         if self.waiting.get(db, key).is_some() && !is_stirred() {
-            self.stirred.push_back((db, key.into()));
+            let order = self.order.fetch_add(1, Ordering::Relaxed);
+            self.stirred.push_back(Stirred { order, place: (db, key.into()) });
         }
     }
 
     /// Every key of the database that `touched` says so of has changed.
     pub(super) fn changed_all(&mut self, db: usize, touched: impl Fn(KeyRef<'_>) -> bool) {
         let keys = self.waiting.of_db(db).map(|(key, _)| key).filter(|key| touched(*key));
-        self.stirred.extend(keys.map(|key| (db, key.bytes().into())));
+        self.stirred.extend(keys.map(|key| {
+            let order = self.order.fetch_add(1, Ordering::Relaxed);
+            Stirred { order, place: (db, key.bytes().into()) }
+        }));
     }
 
     /// A wait is known by itself, and not by its connection: an earlier one of that connection,
@@ -126,8 +148,9 @@ impl View<'_> {
     }
 
     fn next_stirred(&mut self) -> Option<Place> {
-        let mut shards = self.guards.iter_mut();
-        shards.find_map(|(_, shard)| shard.followers.wait(|waiters| waiters.stirred.pop_front()))
+        let shards = self.guards.iter_mut().map(|(_, shard)| &mut shard.followers);
+        let first = shards.min_by_key(|followers| followers.first_stirred())?;
+        first.wait(|waiters| waiters.stirred.pop_front()).map(|stirred| stirred.place)
     }
 
     fn serve_at(&mut self, place: &Place, news: &mut Vec<News>) {
@@ -234,6 +257,22 @@ mod tests {
         }
         put(&engine, b"k");
         assert!(is_there(&engine, b"k") && !engine.has_news());
+    }
+
+    #[test]
+    fn keys_of_one_transaction_are_served_in_the_order_of_its_changes() {
+        let engine = Engine::new(8, 7);
+        let names: Vec<[u8; 1]> = (b'a'..=b'p').map(|name| [name]).collect();
+        for (connection, name) in (1..).zip(&names) {
+            wait(&engine, name, connection, Taker(None));
+        }
+        engine.transact(Scope::All, 0, NOW, |view| {
+            for name in &names {
+                view.insert(engine.key(name), Value::string(b"v"), Timestamp::MAX);
+            }
+        });
+        let served: Vec<News> = (1..=names.len() as u64).map(News::Served).collect();
+        assert_eq!(engine.take_news(), served);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::from_reply::read_reply;
 use super::random::Random;
 use super::register::Registered;
 use super::run::{Kind, Run, Stop};
+use super::searching;
 use super::sha::Sha;
 use super::words::{as_number, as_text, fill};
 use crate::protocol::Resp;
@@ -40,6 +41,7 @@ pub(super) fn natives(lua: &Lua, run: &Rc<Run>) -> mlua::Result<Table> {
     settings(lua, run, &table)?;
     numbers(lua, run, &table)?;
     guards(lua, run, &table)?;
+    searching::install(lua, run, &table)?;
     Ok(table)
 }
 

@@ -72,10 +72,20 @@ pub(crate) struct Interpreter {
 #[derive(Debug)]
 pub(super) struct Entry {
     run: Function,
-    pub(super) call_function: Function,
+    call_function: Function,
     pub(super) load_library: Function,
     pub(super) library_environment: Table,
     walk: Function,
+}
+
+impl Entry {
+    fn of(&self, kind: Kind) -> &Function {
+        match kind {
+            Kind::Script => &self.run,
+            Kind::Function => &self.call_function,
+            Kind::Loading => &self.load_library,
+        }
+    }
 }
 
 impl Interpreter {
@@ -93,10 +103,11 @@ impl Interpreter {
         let json = lua.remove_app_data::<json::Shared>().expect("`cjson` has left them");
         let run = Rc::new(Run::new(setup, json));
         lua.set_app_data(Rc::clone(&run));
-        let prelude = lua.load(include_str!("prelude.lua")).set_name(PRELUDE).into_function()?;
-        let natives = natives(&lua, &run)?;
-        let version = version_number(setup.redis_version);
-        let entry: Table = prelude.call((natives, extensions, setup.redis_version, version))?;
+        let compile = |text: &str| lua.load(text).set_name(PRELUDE).into_function();
+        let prelude = compile(include_str!("prelude.lua"))?;
+        let parts = (natives(&lua, &run)?, extensions, compile(include_str!("matching.lua"))?);
+        let version = (setup.redis_version, version_number(setup.redis_version));
+        let entry: Table = prelude.call((parts.0, parts.1, parts.2, version.0, version.1))?;
         let entry = Entry {
             run: entry.raw_get("run")?,
             call_function: entry.raw_get("call_function")?,
@@ -155,9 +166,21 @@ impl Interpreter {
         self.follow(scripts);
         let function = self.compile(script)?;
         scripts.note_run(script);
-        self.run.begin(Kind::Script);
-        let left = lend(call, || self.enter(&self.entry.run, &function, invocation));
-        self.conclude(left, || script.sha().hex(), reply)
+        let name = || script.sha().hex();
+        self.carry_out((Kind::Script, &function), invocation, call, (name, reply))
+    }
+
+    /// Runs what is compiled, from beginning to end.
+    pub(super) fn carry_out(
+        &mut self,
+        (kind, function): (Kind, &Function),
+        invocation: Invocation<'_>,
+        call: &mut dyn Call,
+        (name, reply): (impl FnOnce() -> String, &mut Reply<'_>),
+    ) -> Result<(), Failure> {
+        self.run.begin(kind);
+        let left = lend(call, || self.enter(self.entry.of(kind), function, invocation));
+        self.conclude(left, name, reply)
     }
 
     /// Bytes that Lua holds.
@@ -202,7 +225,7 @@ impl Interpreter {
     }
 
     /// Calls Lua with the words of a run.
-    pub(super) fn enter(
+    fn enter(
         &self,
         entry: &Function,
         function: &Function,
@@ -227,7 +250,7 @@ impl Interpreter {
     }
 
     /// Makes the reply of what a run has left.
-    pub(super) fn conclude(
+    fn conclude(
         &mut self,
         left: mlua::Result<MultiValue>,
         name: impl FnOnce() -> String,

@@ -7,7 +7,7 @@
 -- Lua 5.1 raises an error of a library function at the place of its caller. Functions that are
 -- wrapped here therefore raise through `native`, which looks past this file for that place.
 
-local native, extensions, version, version_number = ...
+local native, extensions, matching, version, version_number = ...
 
 local byte, sub, gsub = string.byte, string.sub, string.gsub
 local select, type, unpack = select, type, unpack
@@ -289,51 +289,12 @@ local function copy(from)
     return to
 end
 
+-- The functions that match, as `matching.lua` guards them.
 local string_content = copy(string)
-
--- Lua 5.1 matches by functions that call themselves, once for each part of a pattern that repeats
--- or is captured, and sees no end to it; later versions have this one, and these words.
-local PATTERN_PARTS_MAX = 200
-
-local function bound_pattern(pattern)
-    if type(pattern) == "string" and #pattern > PATTERN_PARTS_MAX
-        and select(2, gsub(pattern, "[*+?()%-]", "%0")) > PATTERN_PARTS_MAX then
-        return native.fail("pattern too complex")
-    end
+for name, f in raw_next, matching(native, protected, unblamed) do
+    string_content[name] = f
 end
 
--- As `settle`, of functions whose own errors stand among those of what they call.
-local function settle_matching(name, ok, ...)
-    if ok then
-        return ...
-    end
-    local err = unblamed((...))
-    if err == (...) then
-        return raw_error(err, 0)
-    end
-    return native.fail((gsub(err, "'%?'", "'" .. name .. "'", 1)))
-end
-
-for _, name in ipairs({ "find", "match", "gmatch" }) do
-    local matching = string[name]
-    string_content[name] = function(...)
-        local _, pattern, _, is_plain = ...
-        if not (is_plain and name == "find") then
-            bound_pattern(pattern)
-        end
-        return settle_matching(name, protected(matching, ...))
-    end
-end
-
-function string_content.gsub(...)
-    local _, pattern, by = ...
-    bound_pattern(pattern)
-    if type(by) == "function" then
-        -- Called at once, so that the place of an error in that function is still known.
-        return gsub(...)
-    end
-    return settle_matching("gsub", protected(gsub, ...))
-end
 local math_content = copy(math)
 math_content.random, math_content.randomseed = native.random, native.randomseed
 local table_content, raw_insert = copy(table), table.insert

@@ -13,7 +13,7 @@ use super::failure::{Caught, Thrown};
 use super::interpreter::{Interpreter, compile_text};
 use super::libraries::{Found, Libraries, Library, LibraryFunction, RestorePolicy};
 use super::register::{Registered, WRONG_NAME, is_name};
-use super::run::{Kind, Run, Stop, lend};
+use super::run::{Kind, Run, Stop};
 use super::shebang::library_heading;
 use crate::protocol::{Error, Reply};
 
@@ -102,11 +102,8 @@ impl Interpreter {
             // The code registers something else than it did when it was loaded.
             return Err(Error::text("Function not found").into());
         };
-        self.run.begin(Kind::Function);
-        let entry = &self.entry.call_function;
-        let left = lend(call, || self.enter(entry, function, invocation));
         let name = || String::from_utf8_lossy(&found.function().name).into_owned();
-        self.conclude(left, name, reply)
+        self.carry_out((Kind::Function, function), invocation, call, (name, reply))
     }
 
     /// Compiles a library and lets it register its functions.

@@ -107,6 +107,14 @@ pub(crate) struct Denial {
     pub(crate) generation: u64,
 }
 
+impl Denial {
+    /// How long all figures of it follow from themselves, whatever is spent; `None` where that is
+    /// not known, or too short to be of use.
+    pub(crate) fn frozen_for(&self) -> Option<Duration> {
+        lasting(self, Accept::Exact).map(|(_, _, span)| span)
+    }
+}
+
 /// A denial repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Repeated {

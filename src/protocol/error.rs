@@ -122,9 +122,8 @@ pub(crate) enum Error {
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
     #[error(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
-         you can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server."
+        "ERR DEBUG command not allowed. If the setting server.debug is \"local\", you can run it \
+         from a local connection, otherwise you need to set it and then restart the server."
     )]
     DebugRefused,
     #[error(

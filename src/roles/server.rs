@@ -356,6 +356,13 @@ mod tests {
         let settings = Settings::load(None, [], &flags).expect("the flags are right");
         let handle = start(&settings, None, Clock::system()).expect("a free port");
         let port = handle.port();
+        // Nor does a script's keep what the script holds locked, whether it is caught or not.
+        for script in ["redis.call('PANIC')", "pcall(redis.call, 'PANIC')"] {
+            let request = format!("EVAL \"redis.call('SET', KEYS[1], 1) {script}\" 1 k\r\n");
+            drop(ask(port, request.as_bytes()));
+            let next = b"SET k 2\r\nEVAL \"return redis.call('GET', KEYS[1])\" 1 k\r\n";
+            assert_eq!(ask(port, next), "+OK\r\n$1\r\n2\r\n", "{script}");
+        }
         // Whole in one read, and torn between two: the buffers are others.
         assert_eq!(ask(port, b"PING\r\nPANIC\r\nPING\r\n"), "");
         let mut torn = TcpStream::connect(("127.0.0.1", port)).expect("it listens");

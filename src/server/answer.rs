@@ -43,9 +43,9 @@ impl Answerer {
         }
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, host: &dyn Host) {
         if let Self::Commands(worker) = self {
-            worker.end();
+            worker.end(host);
         }
     }
 }

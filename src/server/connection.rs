@@ -119,7 +119,8 @@ impl Connection {
             if self.may_be_handed_on() {
                 return Poll::Ready(End::HandOn);
             }
-            if !delivered && !self.peer.mailbox.is_empty() {
+            let is_served = || self.session.wait().is_some_and(Wait::is_served);
+            if !delivered && !self.peer.mailbox.is_empty() && !is_served() {
                 self.deliver(cx);
                 delivered = true;
                 continue;
@@ -403,7 +404,10 @@ impl Connection {
                 self.send(cx, out);
             }
         }
-        answerer.end();
+        answerer.end(&*self.hub);
+        if !self.peer.mailbox.is_empty() {
+            self.take_mail(out);
+        }
         pulse.end_turn();
         self.peer.answered(&mut self.session);
         at

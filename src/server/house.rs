@@ -43,6 +43,7 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
                 }
                 make_room(&hub, options.expiry_budget);
                 hub.service().hand_out(&*hub, hub.clock().now(), Patience::None);
+                hub.service().broadcast(&*hub);
             }
             _ = scripts.tick() => hub.service().look_for_long(hub.clock().now()),
             _ = second.tick() => {

@@ -25,7 +25,7 @@ use tracing::{debug, warn};
 
 use super::answer::Answerer;
 use super::connection::{self, Connection};
-use super::doors::{Accepted, Door, Doors, HANDOVER_MAX, Place, Pulse};
+use super::doors::{Accepted, Door, Doors, HANDOVER_MAX, Place, Pulse, Waiting};
 use super::hub::Hub;
 use super::meanwhile::Neighbours;
 use super::peer::PeerState;
@@ -191,7 +191,7 @@ fn start_worker(
 
 /// The life of one worker thread.
 fn work(
-    mut receiver: mpsc::Receiver<Box<Accepted>>,
+    mut receiver: mpsc::Receiver<Waiting>,
     hub: Arc<Hub>,
     pulse: Arc<Pulse>,
     (scratch, neighbours): (Scratch, Neighbours),
@@ -208,7 +208,9 @@ fn work(
     };
     let tasks = LocalSet::new();
     tasks.spawn_local(async move {
-        while let Some(accepted) = receiver.recv().await {
+        while let Some(waiting) = receiver.recv().await {
+            // It was taken back while the worker was held up.
+            let Some(accepted) = waiting.take() else { continue };
             let Accepted { stream, peer, session } = *accepted;
             let id = session.id;
             let place = Place::new(&pulse);
@@ -241,6 +243,20 @@ fn answering(hub: &Hub, limits: Limits, (pulse, onward): (Arc<Pulse>, Doors)) ->
         worker.refuse_scripts();
     }
     Scratch::new(Scanner::new(limits), Answerer::Commands(Box::new(worker)), pulse, onward)
+}
+
+/// Looks after connections that were given to a worker before it was known to be held up, until
+/// the server drains.
+pub(super) async fn relieve(hub: Arc<Hub>, workers: Arc<Workers>) {
+    const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        for accepted in workers.doors.take_back(&hub) {
+            workers.hand_over(&hub, Box::new(accepted));
+        }
+    }
 }
 
 /// Accepts until the server drains.

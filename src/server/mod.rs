@@ -72,6 +72,7 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
         let (hub, workers) = (Arc::clone(&hub), Arc::clone(&workers));
         accepting.spawn(listen::accept(listener, hub, workers, plan.manner.keepalive));
     }
+    accepting.spawn(listen::relieve(Arc::clone(&hub), Arc::clone(&workers)));
     hub.open();
     let house = tokio::spawn(house::keep(Arc::clone(&hub), plan.house));
     hub.stopped().await;

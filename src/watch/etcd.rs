@@ -277,7 +277,7 @@ fn pause(rounds: usize, dice: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::members::tests::{Member, members};
+    use crate::watch::living_member::{Member, members};
 
     #[test]
     fn range_ends_behind_every_key_with_the_prefix() {

@@ -70,7 +70,7 @@ impl EtcdStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::members::tests::{Member, members};
+    use crate::watch::living_member::{Member, members};
     use etcd_client::{Error, GetOptions};
 
     fn order(source: Option<&str>, text: Option<&'static str>) -> PolicyOrder {

@@ -22,10 +22,15 @@ mod files;
 mod folder;
 mod keeper;
 mod last_good;
+#[cfg(all(test, feature = "etcd"))]
+mod living_member;
 #[cfg(feature = "etcd")]
 mod members;
+#[cfg_attr(not(feature = "etcd"), expect(dead_code, reason = "a folder tells all or nothing"))]
+mod news;
 mod options;
 mod replica;
+#[cfg_attr(not(feature = "etcd"), expect(dead_code, reason = "a folder is there or is not"))]
 mod thread;
 mod writer;
 
@@ -36,49 +41,4 @@ pub(crate) use options::{EtcdOptions, Options};
 pub(crate) use thread::{Target, Watch, watch_path};
 pub(crate) use writer::Writer;
 
-use crate::telemetry::PolicyFault;
-use replica::{Document, Item};
-
-/// What a source tells.
-#[derive(Debug)]
-enum News {
-    /// Everything that it holds.
-    All {
-        documents: Vec<Document>,
-        /// Sources of documents that are there and cannot be read now: they stay as they were.
-        kept: Vec<Box<str>>,
-        revision: u64,
-    },
-    /// What has changed since.
-    Some { items: Vec<Item>, revision: u64 },
-    /// Something is wrong.
-    Fault(Fault),
-}
-
-/// What is wrong with a source, or with a part of it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-struct Fault {
-    reason: PolicyFault,
-    /// A person reads it.
-    text: String,
-}
-
-impl Fault {
-    fn new(reason: PolicyFault, text: impl Into<String>) -> Self {
-        Self { reason, text: text.into() }
-    }
-}
-
-/// Whether a fault is of the source as a whole, so that nothing can be read until it is over.
-fn is_away(reason: PolicyFault) -> bool {
-    match reason {
-        PolicyFault::Unreachable
-        | PolicyFault::Denied
-        | PolicyFault::Lost
-        | PolicyFault::Compacted => true,
-        PolicyFault::Document
-        | PolicyFault::Unreadable
-        | PolicyFault::Full
-        | PolicyFault::LastGood => false,
-    }
-}
+use news::{Fault, News, is_away};

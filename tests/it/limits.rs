@@ -119,3 +119,55 @@ fn new_limiter_at_the_memory_bound_is_refused_and_a_live_one_goes_on() {
     );
     assert_eq!(connection.line("RL.LIMIT live 100 1m"), "*5 :0 :100 :98 :-1 :60000");
 }
+
+/// Case H111: what a decision costs does not grow with what is remembered under its key.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it is about how long something really takes")]
+fn large_log_is_asked_as_quickly_as_a_small_one() {
+    const PEEKS: usize = 200;
+    /// More than noise can be, and far less than seventy times.
+    const SLOWER_MAX: u32 = 10;
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    let mut filled = |name: &str, entries: usize| {
+        let request = encode(&[b"RL.LIMIT", name.as_bytes(), b"70000", b"1d"]);
+        for _ in 0..entries / 1_000 {
+            connection.send(&request.repeat(1_000));
+            assert!((0..1_000).all(|_| connection.reply()[1] == ":0"));
+        }
+        let peek = encode(&[b"RL.LIMIT", name.as_bytes(), b"70000", b"1d", b"PEEK"]);
+        let quickest = (0..5).map(|_| {
+            let began = std::time::Instant::now();
+            connection.send(&peek.repeat(PEEKS));
+            (0..PEEKS).for_each(|_| drop(connection.reply()));
+            began.elapsed()
+        });
+        quickest.min().expect("several")
+    };
+    let (small, large) = (filled("small", 1_000), filled("large", 70_000));
+    assert!(large < small * SLOWER_MAX, "{large:?} for {PEEKS} of many, {small:?} of few");
+    let bytes = connection.line("MEMORY USAGE large").split_off(1).parse::<usize>();
+    // Ten bytes an entry, and room to grow.
+    assert!(bytes.expect("a number") < 70_000 * 10 * 2);
+}
+
+/// Case H113.
+#[test]
+fn limiter_of_any_algorithm_goes_by_itself() {
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    for algorithm in ALGORITHMS {
+        connection.line(&format!("RL.LIMIT {algorithm} 5 2s ALGORITHM {algorithm}"));
+    }
+    connection.line("CL.THROTTLE cell 4 5 2");
+    connection.line("THROTTLE crab 4 5 2");
+    for key in ALGORITHMS.into_iter().chain(["cell", "crab"]) {
+        let left_ms = connection.line(&format!("PTTL {key}")).split_off(1).parse::<i64>();
+        assert!((1..=4_000).contains(&left_ms.expect("a number")), "{key}");
+    }
+    tollgate.advance("6s");
+    let is_empty = |_| connection.line("DBSIZE") == ":0";
+    assert!((0..100_000).any(is_empty), "the sweep leaves some");
+    let info = connection.line("INFO keyspace");
+    assert!(!info.contains("keys="), "{info}");
+}

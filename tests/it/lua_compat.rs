@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::redis::Redis;
 use crate::server::Tollgate;
-use crate::transcript::{Player, Section, Transcript, read, within};
+use crate::transcript::{Player, Section, Transcript, read, ungoverned, within};
 
 #[test]
 fn cases_of_the_limiter_scripts_hold_at_redis() {
@@ -23,7 +23,8 @@ fn cases_of_the_limiter_scripts_hold_by_lua_and_by_their_twins() {
         let wrong = play(|section| {
             // Windows begin at moments that the cases know.
             let tollgate = Tollgate::start(&["--set", &format!("lua.native_twins={switch}")]);
-            let player = Player::Tollgate { advance: &|span| tollgate.advance(span) };
+            let player =
+                Player::Tollgate { advance: &|span| tollgate.advance(span), govern: &ungoverned };
             section.play(tollgate.port(), &player)
         });
         assert!(wrong.is_empty(), "native_twins: {switch}\n{}", wrong.join("\n"));

@@ -13,6 +13,7 @@ mod debug;
 mod etcd;
 mod eviction;
 mod exposition;
+mod governed;
 mod http;
 mod introspection;
 mod keyspace;

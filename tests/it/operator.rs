@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use crate::server::Tollgate;
-use crate::transcript::{Player, read};
+use crate::transcript::{Player, read, ungoverned};
 
 const FLAG: [&str; 2] = ["--set", "server.operator_password=lift"];
 
 fn play(flags: &[&str], transcript: &str) {
     let tollgate = Tollgate::start(flags);
-    let player = Player::Tollgate { advance: &|span| tollgate.advance(span) };
+    let player = Player::Tollgate { advance: &|span| tollgate.advance(span), govern: &ungoverned };
     let path = PathBuf::from("tests/it/operator").join(transcript);
     let sections = read(path).sections;
     let wrong: Vec<String> =

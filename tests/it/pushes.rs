@@ -112,6 +112,23 @@ fn pushes_stand_between_replies_where_they_were_caused() {
     }
 }
 
+#[test]
+fn keys_of_one_pipeline_are_broadcast_as_one_message_for_each_prefix() {
+    let tollgate = Tollgate::start(&[]);
+    let (mut connection, mut other) = (tollgate.connect(), tollgate.connect());
+    // What was read before is told with the rest, not by itself.
+    for request in ["HELLO 3", "CLIENT TRACKING ON", "GET a:2", "CLIENT TRACKING OFF"] {
+        connection.line(request);
+    }
+    connection.line("CLIENT TRACKING ON BCAST PREFIX a: PREFIX b:");
+    let requests: [&[&[u8]]; 4] =
+        [&[b"MSET", b"a:1", b"1", b"a:2", b"2"], &[b"MULTI"], &[b"INCR", b"b:1"], &[b"EXEC"]];
+    other.send(&requests.map(encode).concat());
+    assert_eq!(connection.reply().join(" "), ">2 \"invalidate\" *2 \"a:1\" \"a:2\"");
+    assert_eq!(connection.reply().join(" "), ">2 \"invalidate\" *1 \"b:1\"");
+    assert_eq!(connection.line("PING"), "+PONG");
+}
+
 /// A RESP2 client would read a message that comes after its farewell as another reply.
 #[test]
 fn nothing_comes_from_a_channel_after_it_was_left() {
@@ -204,4 +221,31 @@ fn client_list_tells_who_listens_and_who_tracks() {
     asks.line("SET k 1");
     let line = asks.line(&format!("CLIENT LIST ID {tracker}"));
     assert!(line.contains(" flags=tRB "), "{line}");
+}
+
+#[test]
+fn busy_subscriber_keeps_nobody_of_its_worker_from_being_answered() {
+    const MESSAGES: usize = 20_000;
+    let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
+    let (mut subscriber, mut publisher) = (tollgate.connect(), tollgate.connect());
+    let mut other = tollgate.connect();
+    subscriber.line("SUBSCRIBE c");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let answered = std::thread::scope(|scope| {
+        scope.spawn(|| (0..MESSAGES).for_each(|_| drop(subscriber.reply())));
+        scope.spawn(|| {
+            let batch = encode(&[b"PUBLISH", b"c", b"m"]).repeat(100);
+            for _ in 0..MESSAGES / 100 {
+                publisher.send(&batch);
+                (0..100).for_each(|_| assert_eq!(publisher.reply(), [":1"]));
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let pings = (0..MESSAGES).take_while(|_| {
+            assert_eq!(other.line("PING"), "+PONG");
+            !is_over.load(std::sync::atomic::Ordering::Relaxed)
+        });
+        pings.count()
+    });
+    assert!(answered > 10, "{answered} answers while it was busy");
 }

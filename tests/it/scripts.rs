@@ -125,6 +125,33 @@ fn endless_script_on_every_worker_is_killed_from_a_new_connection() {
 }
 
 #[test]
+fn connection_that_came_before_the_script_counted_as_long_is_answered() {
+    let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
+    let mut held = tollgate.connect();
+    held.send(&encode(&[b"EVAL", b"while true do end", b"0"]));
+    await_scripts(&tollgate, "short", 1.0);
+    let mut early = tollgate.connect();
+    early.send(&encode(&[b"PING"]));
+    let is_in = |_| metrics(&tollgate).value("tollgate_connections") > 1.5;
+    assert!((0..LOOKS_MAX).any(is_in), "it was never let in");
+    tollgate.advance("6s");
+    assert!(early.reply().concat().starts_with("-BUSY"));
+    assert_eq!(early.line("SCRIPT KILL"), "+OK");
+    assert!(held.reply().concat().contains("Script killed"));
+    assert_eq!(early.line("PING"), "+PONG");
+}
+
+#[test]
+fn one_call_of_the_pattern_library_holds_nobody_up_for_ever() {
+    let (tollgate, mut held, [mut other]) = neighbours();
+    let script = b"return ('a'):rep(1e5):find(('.-'):rep(20) .. 'b')";
+    hold_up(&tollgate, std::slice::from_mut(&mut held), &[b"EVAL", script, b"0"]);
+    assert!(other.line("PING").starts_with("-BUSY"));
+    assert_eq!(other.line("SCRIPT KILL"), "+OK");
+    assert!(held.reply().concat().contains("Script killed"));
+}
+
+#[test]
 fn stand_in_hands_its_connections_on_and_is_never_held_up_itself() {
     const ENDLESS: [&[u8]; 3] = [b"EVAL", b"while true do end", b"0"];
     let tollgate = Tollgate::start(&["--set", "server.workers=1"]);
@@ -268,4 +295,106 @@ fn neighbours_of_a_script_that_has_written_may_only_end_the_server() {
     assert!(other.line("SCRIPT KILL").starts_with("-UNKILLABLE "));
     assert_eq!(other.line("SHUTDOWN NOSAVE"), "(closed)");
     tollgate.stop();
+}
+
+#[test]
+fn script_whose_changes_are_too_many_to_take_back_goes_on_over_all_shards() {
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    let keys: Vec<String> = (0..70).map(|number| format!("large:{number}")).collect();
+    for key in &keys {
+        assert_eq!(connection.line(&format!("SETRANGE {key} 1048575 x")), ":1048576");
+    }
+    let script = b"
+        for _, key in ipairs(KEYS) do redis.call('SET', key, 'new') end
+        return redis.call('GET', ARGV[1])";
+    let count = keys.len().to_string();
+    let mut words: Vec<&[u8]> = vec![b"EVAL", script, count.as_bytes()];
+    words.extend(keys.iter().map(String::as_bytes));
+    words.push(b"large:0");
+    assert_eq!(connection.ask(&words), ["\"new\""]);
+    for key in &keys {
+        assert_eq!(connection.line(&format!("GET {key}")), "\"new\"");
+    }
+    let info = connection.line("INFO tollgate");
+    assert!(info.contains("scripts_rerun:1\\r"), "{info}");
+}
+
+/// Case H46.
+#[test]
+fn flood_of_different_scripts_stays_bounded_and_what_was_loaded_stays() {
+    const FLOOD: usize = 20_000;
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    let used = |connection: &mut Connection| -> u64 {
+        let info = connection.line("INFO memory");
+        let value = |name: &str| {
+            let line = info.split("\\r\\n").find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.parse::<u64>().ok()).expect("a figure")
+        };
+        value("used_memory:") + value("used_memory_lua:") + value("used_memory_scripts:")
+    };
+    let sha = connection.line("SCRIPT LOAD return'keep'");
+    let before = used(&mut connection);
+    for start in (0..FLOOD).step_by(1_000) {
+        let numbers = start..start + 1_000;
+        let requests = numbers
+            .clone()
+            .map(|number| encode(&[b"EVAL", format!("return {number}").as_bytes(), b"0"]));
+        connection.send(&requests.collect::<Vec<_>>().concat());
+        for number in numbers {
+            assert_eq!(connection.reply(), [format!(":{number}")]);
+        }
+    }
+    assert_eq!(connection.line(&format!("EVALSHA {} 0", sha.trim_matches('"'))), "\"keep\"");
+    let info = connection.line("INFO memory");
+    assert!(info.contains("number_of_cached_scripts:501\\r"), "{info}");
+    let grown = used(&mut connection).saturating_sub(before);
+    assert!(grown < 8 << 20, "by {grown} bytes");
+}
+
+/// Case H40.
+#[test]
+fn limiter_script_that_declares_no_key_counts_every_one_of_its_callers() {
+    const CALLERS: usize = 40;
+    let tollgate = Tollgate::start(&["--set", "server.workers=4"]);
+    let script = b"local k = 'u:' .. ARGV[1] local n = tonumber(redis.call('GET', k) or '0') + 1 \
+                   redis.call('SET', k, n) return n";
+    let port = tollgate.port();
+    std::thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(move || {
+                for _ in 0..400 / CALLERS {
+                    let reply = Connection::open(port).ask(&[b"EVAL", script, b"0", b"7"]);
+                    assert!(reply.concat().starts_with(':'), "{reply:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(tollgate.connect().line("GET u:7"), "\"400\"");
+}
+
+/// Case H43: a window is opened by a count of 1, whenever it is looked at.
+#[test]
+fn no_count_is_carried_over_the_edge_of_its_window() {
+    let tollgate = Tollgate::start(&[]);
+    let mut connection = tollgate.connect();
+    assert_eq!(connection.line("SET w 99 PX 100"), "+OK");
+    tollgate.advance("150ms");
+    let first = b"return {redis.call('INCR', KEYS[1]), redis.call('PTTL', KEYS[1])}";
+    assert_eq!(connection.ask(&[b"EVAL", first, b"1", b"w"]).join(" "), "*2 :1 :-1");
+    let script = b"local n = redis.call('INCR', KEYS[1]) local t = redis.call('PTTL', KEYS[1]) \
+                   if t <= 0 then redis.call('PEXPIRE', KEYS[1], 1000) t = 1000 end return {n, t}";
+    let mut opened = 0;
+    // Steps that meet the edge itself, and both its sides.
+    for step in (0..600).map(|number| ["1ms", "99ms", "900ms", "333ms"][number % 4]) {
+        let reply = connection.ask(&[b"EVAL", script, b"1", b"soak"]);
+        if reply[2] == ":1000" {
+            assert_eq!(reply[1], ":1", "after a step of {step}");
+            opened += 1;
+        }
+        assert_ne!(reply[2], ":0");
+        tollgate.advance(step);
+    }
+    assert!(opened > 100, "{opened} windows");
 }

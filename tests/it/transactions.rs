@@ -103,3 +103,22 @@ fn watched_counter_loses_no_count() {
     let total = format!("\"{}\"", ROUNDS * CONNECTIONS);
     assert_eq!(tollgate.connect().line("GET k"), total);
 }
+
+#[test]
+fn flush_changes_the_one_of_many_watched_keys_that_is_there() {
+    let tollgate = Tollgate::start(&[]);
+    let (mut connection, mut other) = (tollgate.connect(), tollgate.connect());
+    let keys: Vec<String> = (0..10_000).map(|number| format!("watched:{number}")).collect();
+    let mut words: Vec<&[u8]> = vec![b"WATCH"];
+    words.extend(keys.iter().map(String::as_bytes));
+    for (is_there, expected) in [(false, "*1 +PONG"), (true, "*-1"), (false, "*1 +PONG")] {
+        if is_there {
+            other.line("SET watched:9999 1");
+        }
+        assert_eq!(connection.ask(&words), ["+OK"]);
+        assert_eq!(other.line("FLUSHALL"), "+OK");
+        connection.line("MULTI");
+        connection.line("PING");
+        assert_eq!(connection.line("EXEC"), expected, "{is_there}");
+    }
+}

@@ -4,6 +4,9 @@
 //! --- title of a section: a new connection to an empty server
 //! resp 3                    the connection begins with HELLO 3
 //! tollgate only             not played at Redis
+//! set lua.busy_after=1s     the section has a server of its own, with this setting
+//! policies                  and with the policies in the lines below, which begin with four
+//!     name: acme            blanks; further on in a section they take the place of the first
 //! script script.lua         loads the script in the file beside; {sha} stands for its name
 //! # a comment
 //! > SET key "a\r\nb"        a request: words, quoted where needed
@@ -35,6 +38,10 @@ pub(crate) struct Section {
     pub(crate) title: String,
     resp3: bool,
     pub(crate) ours_only: bool,
+    /// Settings of a server for this section alone.
+    pub(crate) settings: Vec<String>,
+    /// What it begins with.
+    pub(crate) policies: Option<String>,
     /// The name of the script loaded last.
     sha: String,
     steps: Vec<Step>,
@@ -42,6 +49,7 @@ pub(crate) struct Section {
 
 enum Step {
     Advance(String),
+    Policies(String),
     UntilWaits(String),
     Send { line: usize, who: String, typed: String, words: Vec<Vec<u8>>, raw: bool },
     Expect { line: usize, who: String, reply: Vec<String>, differs: Option<String> },
@@ -57,8 +65,13 @@ struct Connections {
 
 /// Who plays: us, whose clock moves, or the real Redis.
 pub(crate) enum Player<'a> {
-    Tollgate { advance: &'a dyn Fn(&str) },
+    Tollgate { advance: &'a dyn Fn(&str), govern: &'a dyn Fn(&str) },
     Redis,
+}
+
+/// Govern where no section brings policies along.
+pub(crate) fn ungoverned(_: &str) {
+    unreachable!("a section with policies has a server of its own");
 }
 
 /// Every transcript under `tests/it/wire`, by name.
@@ -92,10 +105,14 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
         let (who, sign) = sign.split_at(if is_name { name.len() } else { 0 });
         let who = who.to_owned();
         match sign {
+            "" if row.starts_with("    ") => section.legislate(&row[4..]),
             "" | "#" => {}
             "---" => sections.push(Section { title: rest.into(), ..Section::default() }),
             "resp" => section.resp3 = rest == "3",
             "tollgate" => section.ours_only = true,
+            "set" => section.settings.push(rest.into()),
+            "policies" if section.policies.is_none() => section.policies = Some(String::new()),
+            "policies" => section.steps.push(Step::Policies(String::new())),
             "script" => section.load(line, rest, &path),
             "until" => {
                 let name = rest.trim_end_matches("waits").trim_end();
@@ -119,7 +136,7 @@ pub(crate) fn read(path: PathBuf) -> Transcript {
                 }
             },
             _ => panic!(
-                "{}: a line begins with one of --- resp tollgate script # > >> ! < @",
+                "{}: a line begins with one of --- resp tollgate set policies script # > >> ! < @",
                 place()
             ),
         }
@@ -194,19 +211,36 @@ impl Section {
         self.steps.push(Step::Expect { line, who, reply, differs: None });
     }
 
+    /// Adds a line to the policies begun last.
+    fn legislate(&mut self, line: &str) {
+        let document = match self.steps.last_mut() {
+            Some(Step::Policies(document)) => Some(document),
+            Some(_) => None,
+            None => self.policies.as_mut(),
+        };
+        let document = document.expect("lines that begin with blanks follow `policies`");
+        document.push_str(line);
+        document.push('\n');
+    }
+
+    /// Whether it is played at a server of its own.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.policies.is_some() || !self.settings.is_empty()
+    }
+
     fn moves_the_clock(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Advance(_)))
     }
 
     pub(crate) fn is_for_redis(&self) -> bool {
-        !self.ours_only && !self.moves_the_clock()
+        !self.ours_only && !self.is_alone() && !self.moves_the_clock()
     }
 
     /// The reasons of the rows that differ from Redis 7.0.
     pub(crate) fn differences(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Expect { differs, .. } => differs.as_deref(),
-            Step::Advance(_) | Step::UntilWaits(_) | Step::Send { .. } => None,
+            Step::Advance(_) | Step::Policies(_) | Step::UntilWaits(_) | Step::Send { .. } => None,
         })
     }
 
@@ -214,7 +248,9 @@ impl Section {
     pub(crate) fn requests(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Send { typed, .. } => Some(typed.as_str()),
-            Step::Advance(_) | Step::UntilWaits(_) | Step::Expect { .. } => None,
+            Step::Advance(_) | Step::Policies(_) | Step::UntilWaits(_) | Step::Expect { .. } => {
+                None
+            }
         })
     }
 
@@ -225,8 +261,9 @@ impl Section {
         let mut sent = String::new();
         for step in &self.steps {
             match (step, player) {
-                (Step::Advance(span), Player::Tollgate { advance }) => advance(span),
-                (Step::Advance(_), Player::Redis) => {}
+                (Step::Advance(span), Player::Tollgate { advance, .. }) => advance(span),
+                (Step::Policies(document), Player::Tollgate { govern, .. }) => govern(document),
+                (Step::Advance(_) | Step::Policies(_), Player::Redis) => {}
                 (Step::UntilWaits(who), _) => connections.until_waits(who),
                 (Step::Send { line, who, typed, words, raw }, _) => {
                     sent = format!("{line}: {typed}");

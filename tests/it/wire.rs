@@ -2,15 +2,34 @@
 
 use std::collections::BTreeSet;
 
+use crate::governed::Governed;
 use crate::redis::Redis;
 use crate::server::Tollgate;
-use crate::transcript::{Player, Section, all};
+use crate::transcript::{Player, Section, all, ungoverned};
 
 #[test]
 fn transcripts_hold_at_tollgate() {
     let tollgate = Tollgate::start(&[]);
-    let player = Player::Tollgate { advance: &|span| tollgate.advance(span) };
-    report(&|section| section.play(tollgate.port(), &player));
+    let player = Player::Tollgate { advance: &|span| tollgate.advance(span), govern: &ungoverned };
+    report(&|section| match &section.policies {
+        _ if !section.is_alone() => section.play(tollgate.port(), &player),
+        Some(policies) => play_alone(section, policies),
+        None => play_alone(section, NO_POLICIES),
+    });
+}
+
+const NO_POLICIES: &str = "tenants: []";
+
+fn play_alone(section: &Section, policies: &str) -> Vec<String> {
+    let flags: Vec<&str> =
+        section.settings.iter().flat_map(|setting| ["--set", setting.as_str()]).collect();
+    let governed = Governed::start(policies, &flags);
+    let tollgate = &governed.tollgate;
+    let player = Player::Tollgate {
+        advance: &|span| tollgate.advance(span),
+        govern: &|document| governed.change(document),
+    };
+    section.play(tollgate.port(), &player)
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) struct File {
 }
 
 /// Folders and files at the top that are ours to read.
-const ROOTS: [&str; 16] = [
+const ROOTS: [&str; 17] = [
     "src",
     "tests",
     "benches",
@@ -29,6 +29,7 @@ const ROOTS: [&str; 16] = [
     "config",
     "scripts",
     "docker",
+    "docs",
     ".ci",
     "Makefile",
     "Cargo.toml",

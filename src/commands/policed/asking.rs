@@ -20,10 +20,14 @@ pub(super) struct Takes {
     pub(super) name: &'static str,
     /// What it takes, for the error that names an unknown word.
     pub(super) usage: &'static str,
-    pub(super) peek: bool,
-    pub(super) detail: bool,
-    pub(super) ttl: bool,
-    pub(super) cost: bool,
+    /// The options besides CALLER, ATTR and TIER.
+    pub(super) options: &'static [&'static [u8]],
+}
+
+impl Takes {
+    fn has(&self, option: &[u8]) -> bool {
+        self.options.contains(&option)
+    }
 }
 
 /// A request, read.
@@ -56,7 +60,7 @@ impl<'a> Asking<'a> {
         while let Some(word) = words.get(at) {
             at += asking.option(word, words.skip(at + 1), takes)?;
         }
-        if takes.ttl && asking.ttl.is_none() {
+        if takes.has(b"TTL") && asking.ttl.is_none() {
             return Err(Error::missing_value(takes.name, b"TTL", takes.usage));
         }
         Ok(asking)
@@ -65,11 +69,11 @@ impl<'a> Asking<'a> {
     /// Takes one option; how many words it was.
     fn option(&mut self, word: &[u8], rest: Args<'a>, takes: &Takes) -> Result<usize, Error> {
         let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
-        if takes.peek && is(b"PEEK") {
+        if takes.has(b"PEEK") && is(b"PEEK") {
             self.peek = true;
             return Ok(1);
         }
-        if takes.detail && is(b"DETAIL") {
+        if takes.has(b"DETAIL") && is(b"DETAIL") {
             self.detail = true;
             return Ok(1);
         }
@@ -83,9 +87,9 @@ impl<'a> Asking<'a> {
         if is(b"ATTR") {
             return self.fact(value(0)?, value(1)?).map(|()| 3);
         }
-        if takes.cost && is(b"COST") {
+        if takes.has(b"COST") && is(b"COST") {
             self.cost = Some(Cost(number("COST", value(0)?)?));
-        } else if takes.ttl && is(b"TTL") {
+        } else if takes.has(b"TTL") && is(b"TTL") {
             self.ttl = Some(ttl(value(0)?)?);
         } else if is(b"TIER") {
             self.tier = Some(tier(value(0)?)?);

@@ -7,11 +7,14 @@ use super::answer::write;
 use super::asking::Takes;
 use super::inquiry::{Court, Inquiry};
 use super::verdict::{Denying, Source, Verdict};
-use crate::commands::call::{Ground, Request};
-use crate::commands::service::Service;
+use crate::commands::{
+    decision_log::Decided,
+    request::{Ground, Request},
+    service::Service,
+};
 use crate::engine::{Asked, KeyRef, Manner, Scope, View};
 use crate::limit::Cost;
-use crate::policy::Counted;
+use crate::policy::{Counted, Tenant};
 use crate::prefilter::{Accept, Denial, Fingerprint, Lane, Question};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::Timestamp;
@@ -19,10 +22,7 @@ use crate::time::Timestamp;
 const CHECK: Takes = Takes {
     name: "RL.CHECK",
     usage: "CALLER c, ATTR name value, COST n, TIER t, PEEK or DETAIL",
-    peek: true,
-    detail: true,
-    ttl: false,
-    cost: true,
+    options: &[b"PEEK", b"DETAIL", b"COST"],
 };
 
 /// An RL.CHECK that has been read, with its answer where that needs no lock.
@@ -85,17 +85,24 @@ impl<'a> Inquiry<'a> {
     fn decide(&self, witness: Witness<'_>, view: &mut View<'_>) -> Verdict<'a> {
         let manner = if self.peek { Manner::Peek } else { Manner::Spend };
         let judgement = self.judge(view, manner);
-        if let Some(denying) = judgement.denial
-            && self.is_repeatable()
-        {
-            self.remember(witness, view, denying);
+        let mut verdict = judgement.verdict;
+        let Some(denying) = judgement.denial.filter(|_| self.is_repeatable()) else {
+            return verdict;
+        };
+        let denial = self.denial(view, denying);
+        if self.detail {
+            verdict.frozen = denial.frozen_for();
+        } else if !self.peek {
+            let question = self.question(&self.asked[denying.place]);
+            let prefilter = witness.service.prefilter();
+            prefilter.remember(witness.lane, &question, &denial, view.now());
         }
-        judgement.verdict
+        verdict
     }
 
     /// The denial that is remembered of one of the quotas, if there is any.
     fn repeated(&self, witness: Witness<'_>, now: Timestamp) -> Option<Verdict<'a>> {
-        if !self.is_repeatable() {
+        if self.peek || self.detail || !self.is_repeatable() {
             return None;
         }
         let engine = witness.service.engine();
@@ -118,31 +125,52 @@ impl<'a> Inquiry<'a> {
         Question { bucket: asked.key, quota, revision, cost: asked.cost, accept: Accept::Exact }
     }
 
+    /// What the engine knows of a denial that it has just made.
     #[cold]
-    fn remember(&self, witness: Witness<'_>, view: &mut View<'_>, denying: Denying) {
+    fn denial(&self, view: &mut View<'_>, denying: Denying) -> Denial {
         let asked = &self.asked[denying.place];
         let level = view.bucket_level(asked.key, &asked.bound);
-        let opens_after = if asked.cost == Cost::ONE {
+        let opens_after = if !view.is_counted_by(asked.key, &asked.bound) {
+            None
+        } else if asked.cost == Cost::ONE {
             denying.decision.retry_after()
         } else {
             let one = Asked { cost: Cost::ONE, ..*asked };
             let answers = view.check_buckets(&[one], Manner::Peek, None);
             answers.ok().and_then(|answers| answers.first()?.retry_after())
         };
-        let denial = Denial {
+        Denial {
             decision: denying.decision,
             opens_after,
             held: level.held,
             place: denying.place as u16,
             shard: 0,
             generation: view.limiter_generation(asked.key),
-        };
-        let prefilter = witness.service.prefilter();
-        prefilter.remember(witness.lane, &self.question(asked), &denial, view.now());
+        }
     }
 }
 
 impl Witness<'_> {
+    fn log(self, tenant: &Tenant, inquiry: &Inquiry<'_>, verdict: &Verdict<'_>, now: Timestamp) {
+        let log = self.service.decision_log();
+        if !log.is_on() {
+            return;
+        }
+        let bucket = inquiry.denied(verdict).or(inquiry.keys().first().map(KeyRef::bytes));
+        log.note(
+            &Decided {
+                tenant: tenant.name.as_bytes(),
+                rule: verdict.rule.map_or(&[], |rule| rule.name.as_bytes()),
+                key: bucket.unwrap_or_default(),
+                allowed: verdict.is_allowed(),
+                reason: verdict.reason.name(),
+                limit: verdict.figures[1],
+                remaining: verdict.figures[2],
+            },
+            now,
+        );
+    }
+
     /// Counts a verdict where it belongs.
     pub(super) fn tell(self, inquiry: &Inquiry<'_>, verdict: &Verdict<'_>, now: Timestamp) {
         if inquiry.peek {
@@ -163,6 +191,7 @@ impl Witness<'_> {
         } else if let Some(rule) = verdict.rule {
             rule.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
+        self.log(tenant, inquiry, verdict, now);
         if tenant.counts.is_limited() {
             self.service.tops().note(tenant, inquiry, verdict, now);
         }

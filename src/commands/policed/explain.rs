@@ -2,19 +2,16 @@
 
 use super::asking::Takes;
 use super::inquiry::{Applied, Inquiry};
-use crate::commands::call::{Ground, Request};
+use crate::commands::request::{Ground, Request};
 use crate::engine::{Answers, Asked, Manner, View};
-use crate::limit::Level;
+use crate::limit::{Decision, Level};
 use crate::policy::{Mode, shown_bucket};
 use crate::protocol::{Error, Reply};
 
 const EXPLAIN: Takes = Takes {
     name: "RL.EXPLAIN",
     usage: "CALLER c, ATTR name value, COST n or TIER t",
-    peek: false,
-    detail: false,
-    ttl: false,
-    cost: true,
+    options: &[b"COST"],
 };
 
 /// Answers an array of maps, one for each quota of each rule that applies, in the order of the
@@ -37,7 +34,7 @@ impl Inquiry<'_> {
         reply.array(self.asked.len());
         for (place, (asked, applied)) in self.asked.iter().zip(self.applied).enumerate() {
             let level = view.bucket_level(asked.key, &asked.bound);
-            let is_allowed = answers.get(place).is_none_or(|answer| answer.is_allowed());
+            let is_allowed = answers.get(place).is_none_or(Decision::is_allowed);
             let row = Row { asked, applied, level, is_allowed, binds: binding == Some(place) };
             row.write(reply);
         }

@@ -2,7 +2,7 @@
 
 use super::asking::Takes;
 use super::inquiry::Inquiry;
-use crate::commands::call::{Ground, Request};
+use crate::commands::request::{Ground, Request};
 use crate::engine::Scope;
 use crate::limit::Cost;
 use crate::protocol::{Error, Reply};
@@ -10,17 +10,13 @@ use crate::protocol::{Error, Reply};
 const REFUND: Takes = Takes {
     name: "RL.REFUND TENANT",
     usage: "CALLER c, ATTR name value, COST n or TIER t",
-    peek: false,
-    detail: false,
-    ttl: false,
-    cost: true,
+    options: &[b"COST"],
 };
 
 const RESET: Takes = Takes {
     name: "RL.RESET TENANT",
     usage: "endpoint, CALLER c, ATTR name value or TIER t",
-    cost: false,
-    ..REFUND
+    options: &[],
 };
 
 /// Gives the cost back to every quota that applies; answers the most that one of them took back.

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use super::asking::Takes;
 use super::inquiry::{Inquiry, bound};
 use super::verdict::Verdict;
-use crate::commands::call::{Ground, Request};
-use crate::commands::limits::number;
+use crate::commands::{
+    limits::number,
+    request::{Ground, Request},
+};
 use crate::engine::{Hold, KeyRef, Manner, Scope, Settled, Ticket, View, ticket_name};
 use crate::limit::{Cost, HoldId};
 use crate::policy::{Counted, Snapshot};
@@ -19,10 +21,7 @@ use crate::protocol::{Error, Reply};
 const RESERVE: Takes = Takes {
     name: "RL.RESERVE",
     usage: "TTL window, CALLER c, ATTR name value, COST n or TIER t",
-    peek: false,
-    detail: false,
-    ttl: true,
-    cost: true,
+    options: &[b"TTL", b"COST"],
 };
 
 const ACQUIRE: Takes = Takes { name: "RL.ACQUIRE", ..RESERVE };

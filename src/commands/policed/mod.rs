@@ -21,7 +21,7 @@ mod verdict;
 
 use std::sync::Arc;
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Handler, Keyed, Keys, Spec};
 
 pub(super) use check::{Checked, Witness, check_words};

@@ -9,8 +9,10 @@ use parking_lot::Mutex;
 
 use super::inquiry::Inquiry;
 use super::verdict::Verdict;
-use crate::commands::call::{Ground, Request};
-use crate::commands::limits::number;
+use crate::commands::{
+    limits::number,
+    request::{Ground, Request},
+};
 use crate::engine::KeyHasher;
 use crate::limit::{Hashed, Heavy};
 use crate::policy::{Tenant, shown_bucket};
@@ -67,6 +69,18 @@ impl Tops {
     }
 }
 
+/// Rule and values of a bucket; of one that is no longer held by a rule, as its name tells.
+fn shown(tenant: Option<&Tenant>, bucket: &[u8]) -> (String, String) {
+    let owner = tenant.and_then(|tenant| tenant.owner_of(bucket));
+    owner.map_or_else(
+        || shown_bucket(bucket),
+        |owner| {
+            let values = owner.values.iter().map(|value| String::from_utf8_lossy(value));
+            (owner.rule.name.to_string(), values.collect::<Vec<_>>().join(", "))
+        },
+    )
+}
+
 /// `RL.TOP tenant [COUNT n]`: an array of maps, the most denied first.
 pub(super) fn top(
     request: &Request<'_>,
@@ -87,10 +101,11 @@ pub(super) fn top(
         return Ok(());
     };
     let mut top = top.lock();
+    let tenant = request.service.policies().snapshot().tenant(request.word(1)).cloned();
     let heaviest = top.top(rows, request.now);
     reply.array(heaviest.len());
     for row in heaviest {
-        let (rule, key) = shown_bucket(row.key);
+        let (rule, key) = shown(tenant.as_deref(), row.key);
         reply.map(6);
         for (name, text) in [("rule", rule), ("key", key)] {
             reply.bulk(name);

@@ -10,6 +10,7 @@ use super::inquiry::{Applied, Inquiry};
 use crate::engine::{Answers, Full, Manner, View};
 use crate::limit::{Cost, Decision, combined};
 use crate::policy::{Degrade, Rule, Unmatched};
+use crate::time::Duration;
 
 /// A wait to tell where nobody knows one, in milliseconds: room comes as other keys expire.
 const RETRY_UNKNOWN_MS: i64 = 1_000;
@@ -27,6 +28,8 @@ pub(super) struct Verdict<'a> {
     pub(super) shadows: u64,
     /// The place of the quota that denied.
     pub(super) denied_by: Option<u16>,
+    /// How long a denial stands whatever is spent meanwhile, where that is known.
+    pub(super) frozen: Option<Duration>,
 }
 
 /// Why it is answered so.
@@ -110,7 +113,15 @@ impl<'a> Verdict<'a> {
     /// Without a figure to tell.
     fn plain(is_allowed: bool, reason: Reason) -> Self {
         let figures = if is_allowed { [0, -1, -1, -1, 0] } else { [1, 0, 0, -1, 0] };
-        Self { figures, reason, source: Source::Engine, rule: None, shadows: 0, denied_by: None }
+        Self {
+            figures,
+            reason,
+            source: Source::Engine,
+            rule: None,
+            shadows: 0,
+            denied_by: None,
+            frozen: None,
+        }
     }
 
     /// Of a decision, as it stands on the wire.
@@ -127,7 +138,7 @@ impl<'a> Verdict<'a> {
             decision.retry_after_ms(),
             decision.reset_after_ms(),
         ];
-        Self { figures, reason, source, rule, shadows: 0, denied_by: None }
+        Self { figures, reason, source, rule, shadows: 0, denied_by: None, frozen: None }
     }
 
     fn degraded(inquiry: &Inquiry<'a>, full: Full) -> Self {
@@ -228,15 +239,12 @@ impl<'a> Inquiry<'a> {
         Some(self.asked.get(usize::from(verdict.denied_by?))?.key.bytes())
     }
 
-    /// Whether a denial of these quotas can be repeated from memory: it changes nothing, holds
-    /// for everyone, and ends at a known moment.
+    /// Whether a denial of these quotas can be repeated: it changes nothing, holds for everyone,
+    /// and ends at a known moment.
     pub(super) fn is_repeatable(&self) -> bool {
-        !self.peek
-            && !self.detail
-            && self.asked.iter().all(|asked| {
-                !asked.count_denied && asked.cost != Cost::ZERO && asked.bound.quota().is_some()
-            })
-            && self.applied.iter().all(Applied::is_for_everyone)
+        self.asked.iter().all(|asked| {
+            !asked.count_denied && asked.cost != Cost::ZERO && asked.bound.quota().is_some()
+        }) && self.applied.iter().all(Applied::is_for_everyone)
     }
 }
 

@@ -23,24 +23,14 @@ pub(super) use range::SPECS as RANGES;
 pub(super) use read::SPECS as READING;
 pub(super) use remove::SPECS as REMOVING;
 
-use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
+use super::spec::{Arity, Flags, Group, Keys, Spec};
 use crate::collection::{Direction, SortedSet};
 use crate::protocol::{Reply, Resp};
 
 /// A row of this family.
 pub(super) const fn sorted(name: &'static str, arity: Arity, keys: Keys, flags: Flags) -> Spec {
-    Spec {
-        name,
-        arity,
-        keys,
-        flags,
-        group: Group::SortedSet,
-        since: "1.2.0",
-        complexity: "O(log n)",
-        summary: "",
-        subcommands: &[],
-        handler: Handler::Parent,
-    }
+    let row = Spec::of(Group::SortedSet, name, arity, keys, flags);
+    Spec { since: "1.2.0", complexity: "O(log n)", ..row }
 }
 
 /// How members are written.

@@ -1,6 +1,7 @@
 //! Reservations and leases: what they keep from others, how they end, and what takes them back.
 
 use super::*;
+use crate::engine::Usage;
 
 #[test]
 fn reservation_is_respected_and_settled_at_its_true_cost() {

@@ -6,6 +6,7 @@
 mod attacks;
 mod ends;
 mod libraries;
+mod patterns;
 mod values;
 
 use std::collections::BTreeMap;

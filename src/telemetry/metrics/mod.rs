@@ -12,6 +12,8 @@
 //! CONFIG RESETSTAT sets the counters of commands, errors and keys back to zero; for Prometheus
 //! that is a counter that started again.
 
+mod tenants;
+
 use std::sync::atomic::Ordering;
 
 use super::events::Events;
@@ -27,10 +29,11 @@ const METRICS: &[Metric] = &[
     counter(
         "tollgate_checks_total",
         Unit::None,
-        "Decisions of the limiters on keys, those that only look among them.",
+        "Decisions: on keys, those that only look among them, and by policies.",
         |from, to| {
             to.sample(&[("outcome", "allowed")], from.engine.allowed);
-            to.sample(&[("outcome", "denied")], from.engine.denied);
+            let repeated = from.service.prefilter().counts().answered;
+            to.sample(&[("outcome", "denied")], from.engine.denied + repeated);
         },
     ),
     counter(
@@ -403,7 +406,7 @@ pub(crate) fn metrics_page(
         now,
     };
     let mut page = String::new();
-    for metric in METRICS {
+    for metric in METRICS.iter().chain(tenants::METRICS) {
         let mut family = Family::begin(&mut page, metric.name, metric.help, metric.kind);
         (metric.read)(&reading, &mut family);
     }
