@@ -243,7 +243,7 @@ mod tests {
 
     fn amended(text: &str, limit: &str) -> Result<Amended, AmendError> {
         let options =
-            Options { unmatched: Unmatched::Allow, document_bytes_max: Bytes::from_bytes(9_999) };
+            Options { unmatched: Unmatched::Allow, document_bytes_max: Bytes::new(9_999) };
         let until = Timestamp::from_millis(1_700_000_000_000);
         let (tenant, endpoint, window) = ("a", "/x", "1s");
         amend(
