@@ -17,7 +17,8 @@ fn document(rules: usize, limit: usize) -> String {
     let mut document = "rules:\n".to_owned();
     for rule in 0..rules {
         let star = if rule % 10 == 9 { "*" } else { "" };
-        writeln!(document, "  - endpoint: \"/api/v1/{rule}{star}\"\n    limit: {limit}").unwrap();
+        writeln!(document, "  - endpoint: \"/api/v1/{rule}{star}\"\n    limit: {limit}")
+            .expect("a String takes it");
         document.push_str("    window: 1s\n");
     }
     document

@@ -16,12 +16,15 @@ if [ ! -x "$protox" ]; then
 	exec 9>"$tools/lock"
 	flock 9
 	if [ ! -x "$protox" ]; then
-		# Inherited settings of the outer build would make it wait for that build's lock.
-		unset $(compgen -e | grep -E '^(CARGO|RUST|TARGET$|HOST$|OUT_DIR$|PROFILE$|OPT_LEVEL$|DEBUG$|NUM_JOBS$)' | grep -vE '^(CARGO_HOME|RUSTUP_HOME|RUSTUP_TOOLCHAIN)$') || true
-		cd /
-		cargo install --quiet --locked protox --version 0.10.0 --features bin \
-			--root "$tools" --target-dir "$tools/build" >&2
-		rm -rf "$tools/build"
+		(
+			# Inherited settings of the outer build would make it wait for that build's lock.
+			unset $(compgen -e | grep -E '^(CARGO|RUST|TARGET$|HOST$|OUT_DIR$|PROFILE$|OPT_LEVEL$|DEBUG$|NUM_JOBS$)' | grep -vE '^(CARGO_HOME|RUSTUP_HOME|RUSTUP_TOOLCHAIN)$') || true
+			# The caller's paths are relative to where it stands, which must not be left.
+			cd /
+			cargo install --quiet --locked protox --version 0.10.0 --features bin \
+				--root "$tools" --target-dir "$tools/build" >&2
+			rm -rf "$tools/build"
+		)
 	fi
 fi
 exec "$protox" "$@"

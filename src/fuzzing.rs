@@ -173,7 +173,7 @@ impl Policies {
             };
             for found in tenant.matching(&facts, Timestamp::EPOCH) {
                 name.clear();
-                found.bucket_name(&found.rule.quotas[0], name);
+                found.bucket_name(&found.rule.quotas[0], |part| name.extend_from_slice(part));
                 count += 1;
             }
         }

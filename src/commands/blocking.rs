@@ -3,9 +3,9 @@
 //! Each reads here what it wishes for; `waiting.rs` does the rest, by the same functions with
 //! which the commands that do not wait take it. As from 7.2 on, scripts may give them, too.
 
-use super::call::Request;
 use super::list_ends::{self, TWO};
 use super::lists::list;
+use super::request::Request;
 use super::sorted::{self, sorted};
 use super::spec::{Arity, Flags, Handler, Keys, Spec};
 use super::waiting::{Plan, Wish, read_timeout};

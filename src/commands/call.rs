@@ -13,17 +13,19 @@ use bumpalo::Bump;
 use super::connection::REDIS_VERSION;
 use super::details;
 use super::host::Host;
+use super::last_quota::LastQuota;
 use super::monitor::Origin;
 use super::policed::{Court, Witness};
+use super::request::{Ground, Request};
 use super::runner::Runner;
 use super::running::Slot;
 use super::service::Service;
 use super::session::{Outcome, Replies, Session};
-use super::spec::{Flags, KeyList};
+use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
-use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
+use crate::engine::{Patience, Stats};
 use crate::lua::{Interpreter, Setup};
 use crate::policy::Snapshot;
 use crate::prefilter::Lane;
@@ -61,121 +63,6 @@ impl Call<'_, '_> {
     }
 }
 
-/// What the plan of a command reads: its words, and its keys already hashed.
-pub(crate) struct Request<'a> {
-    pub(crate) service: &'a Service,
-    pub(crate) args: Args<'a>,
-    pub(crate) keys: KeyList<'a>,
-    pub(crate) db: usize,
-    /// The moment of the batch; the transaction's own may be a little later.
-    pub(crate) now: Timestamp,
-    everything: bool,
-    /// The keys count as used: CLIENT NO-TOUCH is off.
-    touches: bool,
-    /// The connection that asks.
-    connection: u64,
-    /// It is told when the keys change.
-    tracks: bool,
-    /// Where this thread counts what it asked of remembered denials.
-    lane: &'a Lane,
-}
-
-impl<'a> Request<'a> {
-    /// The word at this place; the name stands at 0. Arity has promised that it is there.
-    pub(crate) fn word(&self, place: usize) -> &'a [u8] {
-        self.args.get(place).unwrap_or_default()
-    }
-
-    /// The plan of a command that asks for nothing but a key.
-    pub(super) fn key(&self) -> Result<KeyRef<'a>, Error> {
-        Ok(self.keys[0])
-    }
-
-    /// The plan of a command that asks for nothing but keys.
-    pub(super) fn all_keys(&self) -> Result<KeyList<'a>, Error> {
-        Ok(self.keys.clone())
-    }
-
-    /// The plan of a command that asks for nothing.
-    pub(super) fn nothing(_: &Self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// The word at this place as a string to store.
-    pub(super) fn value(&self, place: usize) -> Result<Value, Error> {
-        let bytes = self.word(place);
-        self.check_string_length(bytes.len())?;
-        Ok(Value::string(bytes))
-    }
-
-    pub(super) fn check_string_length(&self, len: usize) -> Result<(), Error> {
-        if len > self.service.runtime().value_bytes_max() {
-            Err(Error::StringTooLong)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// What decisions by policy are told to.
-    pub(super) fn witness(&self) -> Witness<'a> {
-        Witness { service: self.service, lane: self.lane }
-    }
-
-    fn scope(&self) -> Scope<'_> {
-        if self.everything { Scope::All } else { Scope::Keys(&self.keys) }
-    }
-}
-
-/// Where a command meets state: it locks for itself, or runs inside a transaction.
-pub(crate) enum Ground<'g, 'e> {
-    Lock(&'g Engine),
-    /// Of EXEC, a script, or a test: the shards are locked already.
-    Within(&'g mut View<'e>),
-}
-
-impl Ground<'_, '_> {
-    /// Runs `f` over the shards of the request's keys, in its database.
-    pub(crate) fn transact<R>(
-        self,
-        request: &Request<'_>,
-        f: impl FnOnce(&mut View<'_>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let f = |view: &mut View<'_>| {
-            view.touch_keys(request.touches);
-            view.act_for(request.connection);
-            if request.tracks {
-                request.keys.iter().for_each(|key| view.track(*key, request.connection));
-            }
-            f(view)
-        };
-        match self {
-            Self::Lock(engine) => {
-                engine.try_transact(request.scope(), request.db, request.now, f)?
-            }
-            Self::Within(view) => {
-                view.select(request.db);
-                f(view)
-            }
-        }
-    }
-
-    /// Runs `f` over other shards than those of the request's keys.
-    pub(crate) fn transact_over<R>(
-        &mut self,
-        scope: Scope<'_>,
-        request: &Request<'_>,
-        f: impl FnOnce(&mut View<'_>) -> R,
-    ) -> Result<R, Error> {
-        match self {
-            Self::Lock(engine) => Ok(engine.try_transact(scope, request.db, request.now, f)?),
-            Self::Within(view) => {
-                view.select(request.db);
-                Ok(f(view))
-            }
-        }
-    }
-}
-
 /// Answers the requests of one thread's connections.
 pub(crate) struct Worker {
     pub(super) service: Arc<Service>,
@@ -183,6 +70,7 @@ pub(crate) struct Worker {
     slot: Arc<Slot>,
     runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
+    last_quota: LastQuota,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -224,6 +112,7 @@ impl Worker {
             slot,
             runs_scripts,
             interpreter,
+            last_quota: LastQuota::default(),
             clock,
             now,
             batch: Batch::default(),
@@ -236,7 +125,8 @@ impl Worker {
     /// Where the rules are looked up that hold for this batch.
     pub(super) fn court(&self) -> Court<'_> {
         let (snapshot, engine) = (&*self.policies, self.service.engine());
-        Court { snapshot, engine, arena: &self.arena, now: self.now }
+        let key_bytes_max = self.service.runtime().key_bytes_max();
+        Court { snapshot, engine, arena: &self.arena, now: self.now, key_bytes_max }
     }
 
     pub(super) fn witness(&self) -> Witness<'_> {
@@ -454,28 +344,33 @@ impl Worker {
     ) -> Result<Request<'a>, Error> {
         let service: &Service = &self.service;
         let keys = entry.keys();
-        let mut list = KeyList::new();
-        for place in keys.places(args) {
-            let bytes = args.get(place).unwrap_or_default();
+        let key = |bytes: &'a [u8]| {
             service.check_key_length(bytes)?;
-            list.push(service.engine().key(bytes));
-        }
+            Ok::<_, Error>(service.engine().key(bytes))
+        };
+        let list = match args.get(1) {
+            // Nearly always: without asking where keys stand.
+            Some(bytes) if keys == Keys::ONE => KeyList::from_buf([key(bytes)?]),
+            _ => keys
+                .places(args)
+                .map(|place| key(args.get(place).unwrap_or_default()))
+                .collect::<Result<_, _>>()?,
+        };
         let everything = entry.sees_all(args);
         let touches = !session.no_touch || entry.spec.name == "TOUCH";
         let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
-        let (db, now, connection) = (session.db, self.now, session.id);
-        let lane = &*self.lane;
         Ok(Request {
             service,
+            last_quota: &self.last_quota,
             args,
             keys: list,
-            db,
-            now,
+            db: session.db,
+            now: self.now,
             everything,
             touches,
-            connection,
+            connection: session.id,
             tracks,
-            lane,
+            lane: &self.lane,
         })
     }
 

@@ -3,7 +3,7 @@
 //! A missing key counts from 0; a deadline stays as it is. INCRBYFLOAT adds as Redis does on
 //! x86, in 80 bits, because clients compare its text.
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Keys, Spec, keyed};
 use super::strings::{STORE_FAST, bytes, string};
 use crate::engine::{Expires, Kept, KeyRef, Value, View};

@@ -4,8 +4,8 @@
 //! elements; an element that is there throughout a scan is shown at least once, however the
 //! collection changes meanwhile (see `collection/table.rs`).
 
-use super::call::Request;
 use super::hashes::hash;
+use super::request::Request;
 use super::scan_options::{ScanOptions, Scanned, cursor};
 use super::sets::set;
 use super::sorted::sorted;

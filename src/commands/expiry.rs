@@ -4,9 +4,9 @@
 //! which it is as good as new, so it may be brought forward, which forgets what was spent
 //! sooner, but neither put off nor taken away.
 
-use super::call::Request;
 use super::deadline::{Deadline, Form, told_ms};
 use super::keys::generic;
+use super::request::Request;
 use super::spec::{Arity, Keys, Spec, keyed};
 use super::strings::{READ, WRITE};
 use crate::engine::{Found, KeyRef, View};

@@ -1,8 +1,9 @@
 //! FUNCTION, FCALL and its read-only form: libraries of functions.
 
-use super::call::{Answer, Call, Ground};
+use super::call::{Answer, Call};
 use super::command::help;
 use super::glob;
+use super::request::Ground;
 use super::runner::Runner;
 use super::running::Killer;
 use super::script_run::{Access, Job, Program, Words, run};

@@ -10,14 +10,15 @@
 
 use smallvec::SmallVec;
 
-use super::call::{Ground, Request, WORDS_QUICK_MAX, Worker};
+use super::call::{WORDS_QUICK_MAX, Worker};
 use super::host::Host;
 use super::native::Native;
 use super::policed::{Checked, check_words};
+use super::request::{Ground, Request};
 use super::session::{Outcome, Replies, Session};
 use super::spec::{Flags, Handler, Keyed, Keys};
 use super::twins::Declined;
-use crate::engine::{BUCKETS, KeyRef, Patience, Scope};
+use crate::engine::{BUCKETS, KeyRef, Patience, Scope, View};
 use crate::protocol::{Args, Error, Reply};
 
 /// Requests of one group.
@@ -116,6 +117,10 @@ impl Worker {
     ) -> SmallVec<[Answered; GROUP_MAX]> {
         let mut answered = SmallVec::new();
         let by_themselves = session.transaction.is_open()
+            || session.replies != Replies::On
+            // What it caused itself is pushed right after the reply of the cause.
+            || session.tracking.is_some()
+            || self.service.runtime().times_every_command()
             || self.service.monitors().any()
             || self.service.pause().is_on();
         if by_themselves {
@@ -123,15 +128,9 @@ impl Worker {
         }
         let mut members: SmallVec<[Member<'_>; GROUP_MAX]> = SmallVec::new();
         for args in requests {
-            let number = match members.last() {
-                // A pipeline says the same word again and again.
-                Some(last) if last.words().name() == args.name() => Some(last.number),
-                _ => self.service.table().resolve(*args).ok(),
-            };
-            let last = members.last();
-            match number.and_then(|number| self.member(session, (number, *args), last)) {
+            match self.member(session, *args, members.last()) {
                 // Keys of one space are looked at together.
-                Some(member) if last.is_none_or(|last| last.has_space_of(&member)) => {
+                Some(member) if members.last().is_none_or(|last| last.has_space_of(&member)) => {
                     members.push(member);
                 }
                 Some(_) | None => break,
@@ -148,20 +147,7 @@ impl Worker {
             view.warm(&keys);
             for member in &members {
                 let mut reply = Reply::new(out, session.resp);
-                let result = match &member.way {
-                    Way::Command(answer, request) => {
-                        answer(request, Ground::Within(view), &mut reply)
-                    }
-                    Way::Twin(native) => match native.run(self, session, view, &mut reply) {
-                        Ok(()) => Ok(()),
-                        // The script itself runs alone.
-                        Err(Declined) => break,
-                    },
-                    Way::Check(checked) => {
-                        checked.run(self.witness(), view, &mut reply);
-                        Ok(())
-                    }
-                };
+                let Ok(result) = self.answer(member, session, view, &mut reply) else { break };
                 if let Err(error) = &result {
                     reply.error(error);
                 }
@@ -176,35 +162,59 @@ impl Worker {
         answered
     }
 
-    /// The request, if it may be answered in a group: it passes the gate, names one key, is
-    /// quick, and its reply is wanted.
+    /// Answers one of a group, whose keys are locked. A twin may decline.
+    #[inline]
+    fn answer(
+        &self,
+        member: &Member<'_>,
+        session: &Session,
+        view: &mut View<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Result<(), Error>, Declined> {
+        Ok(match &member.way {
+            Way::Command(answer, request) => answer(request, Ground::Within(view), reply),
+            // The script itself runs alone.
+            Way::Twin(native) => return native.run(self, session, view, reply).map(Ok),
+            Way::Check(checked) => {
+                checked.run(self.witness(), view, reply);
+                Ok(())
+            }
+        })
+    }
+
+    /// The request, if it may be answered in a group: it passes the gate, names one key, and is
+    /// quick.
     fn member<'a>(
         &'a self,
         session: &Session,
-        (number, args): (u16, Args<'a>),
+        args: Args<'a>,
         last: Option<&Member<'a>>,
     ) -> Option<Member<'a>> {
+        if let Some(member) = last.and_then(|last| self.member_like(session, args, last)) {
+            return Some(member);
+        }
+        let number = match last {
+            Some(last) if last.words().name() == args.name() => last.number,
+            Some(_) | None => self.service.table().resolve(args).ok()?,
+        };
         let entry = self.entry(number);
-        let fits = args.len() <= WORDS_QUICK_MAX
-            && session.replies == Replies::On
-            // What it caused itself is pushed right after the reply of the cause.
-            && session.tracking.is_none()
-            && !self.service.runtime().times_every_command();
+        if args.len() > WORDS_QUICK_MAX {
+            return None;
+        }
         let way = match entry.handler() {
-            Handler::Keyed(_) if fits && entry.spec.name == "RL.CHECK" => {
+            Handler::Keyed(_) if entry.spec.name == "RL.CHECK" => {
                 self.gate(session, number, args).ok()?;
                 let checked = check_words(self.court(), self.witness(), args).ok()?;
                 return Some(Member { number, way: Way::Check(checked) });
             }
             Handler::Keyed(answer) => {
-                let is_quick = !entry.spec.flags.has(Flags::SLOW);
-                if !fits || !is_quick || entry.keys() != Keys::ONE {
+                if entry.spec.flags.has(Flags::SLOW) || entry.keys() != Keys::ONE {
                     return None;
                 }
                 self.gate(session, number, args).ok()?;
                 Way::Command(answer, self.request(session, entry, args).ok()?)
             }
-            Handler::Nested(_) if fits && entry.spec.name == "EVALSHA" => {
+            Handler::Nested(_) if entry.spec.name == "EVALSHA" => {
                 self.gate(session, number, args).ok()?;
                 let last = last.and_then(|last| match &last.way {
                     Way::Twin(native) => Some(native),
@@ -219,5 +229,25 @@ impl Worker {
         let member = Member { number, way };
         // A command that counts its words itself may have been asked without its key.
         (member.keys().len() == 1).then_some(member)
+    }
+
+    /// The request, if it differs from the last one in words only: a pipeline says the same
+    /// command again and again. Of what the last one has passed, only memory is looked at anew.
+    fn member_like<'a>(
+        &'a self,
+        session: &Session,
+        args: Args<'a>,
+        last: &Member<'a>,
+    ) -> Option<Member<'a>> {
+        let Way::Command(answer, like) = &last.way else { return None };
+        if like.args.len() != args.len() || like.args.name() != args.name() {
+            return None;
+        }
+        let entry = self.entry(last.number);
+        if self.lacks_room(entry.spec.flags) {
+            return None;
+        }
+        let way = Way::Command(*answer, self.request(session, entry, args).ok()?);
+        Some(Member { number: last.number, way })
     }
 }

@@ -3,8 +3,8 @@
 //! A missing field counts from 0. HINCRBYFLOAT adds as Redis does on x86, in 80 bits, because
 //! clients compare its text.
 
-use super::call::Request;
 use super::hashes::hash;
+use super::request::Request;
 use super::spec::{Arity, Spec, keyed};
 use super::strings::STORE_FAST;
 use crate::collection::{Digits, Hash};

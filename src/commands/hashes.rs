@@ -3,7 +3,7 @@
 //! HINCRBY and HINCRBYFLOAT stand in `hash_numbers.rs`, HRANDFIELD in `random_elements.rs`, HSCAN
 //! in `element_scan.rs`. A hash that loses its last field is removed by the engine.
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
 use super::strings::{READ, STORE_FAST, WRITE};
 use crate::collection::Hash;

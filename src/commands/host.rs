@@ -4,6 +4,7 @@
 //! shard is locked, but within EXEC and scripts: there INFO reads `/proc`, which waits for no disk,
 //! and pushes go into mailboxes. What may wait for a reader, as the log does, is told afterwards.
 
+use super::policy_order::{PolicyAnswer, PolicyOrder};
 use super::push::Push;
 use super::session::Session;
 use crate::lua::LogLevel;
@@ -104,6 +105,9 @@ pub(crate) trait Host {
     fn wake_all(&self);
     /// A line that a script has written to the log, told while nothing is locked.
     fn log_of_script(&self, level: LogLevel, text: &[u8]);
+    /// Hands an order to the policy store and waits for nothing. Whoever carries it out gives
+    /// the answer, on another thread, and wakes the connection then.
+    fn write_policy(&self, connection: u64, order: PolicyOrder, answer: PolicyAnswer);
     /// Begins to stop the whole server.
     fn shutdown(&self);
     /// Every setting as it was at the start, by its path, such as `server.port`.

@@ -7,9 +7,9 @@
 
 use std::cmp::Ordering;
 
-use super::call::Request;
 use super::counters::{decimal, integer};
 use super::deadline::{Deadline, Form};
+use super::request::Request;
 use super::spec::{Arity, Keys, Spec, keyed};
 use super::strings::{STORE_FAST, string};
 use crate::engine::{Expires, Kept, KeyRef, Value, View};

@@ -2,8 +2,8 @@
 //!
 //! A limiter's state goes with its key: RENAME, COPY and MOVE carry it and its deadline.
 
-use super::call::Request;
 use super::connection::database;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, KeyList, Keys, Spec, keyed};
 use super::strings::{READ, STORE, WRITE};
 use crate::engine::{KeyRef, View};

@@ -3,10 +3,10 @@
 //! SCAN locks one shard at a time and looks at a bounded number of keys. The others see the
 //! whole keyspace at one moment, and hold up everyone for as long as that takes.
 
-use super::call::{Ground, Request};
 use super::connection::database;
 use super::glob;
 use super::keys::generic;
+use super::request::{Ground, Request};
 use super::scan_options::{ScanOptions, Scanned, cursor};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
 use super::strings::{READ, WRITE};

@@ -4,8 +4,8 @@
 //! down), `retry_after` in milliseconds (rounded up; -1 when allowed or never) and `reset_after`
 //! in milliseconds (rounded up). The clock is the server's.
 
-use super::call::Request;
 use super::policed::{refund_tenant, reset_tenant};
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View, spend};
 use crate::limit::{Algorithm, Align, Cost, Decision, Quota, State, peek, refund};
@@ -75,8 +75,31 @@ struct Limit<'a> {
 }
 
 fn limit_plan<'a>(request: &Request<'a>) -> Result<Limit<'a>, Error> {
-    let limit = number("limit", request.word(2))?;
-    let window = window("window", request.word(3))?;
+    let words = [request.word(2), request.word(3)];
+    let log_entries_max = request.service.runtime().log_entries_max();
+    let is_bare = request.args.len() == Options::FROM;
+    let known = if is_bare { request.last_quota.of(words, log_entries_max) } else { None };
+    let (quota, options) = if let Some(quota) = known {
+        (quota, Options::NONE)
+    } else {
+        let (quota, options) = quota(request, words, log_entries_max)?;
+        if is_bare {
+            request.last_quota.keep(words, quota);
+        }
+        (quota, options)
+    };
+    let overfull = request.service.engine().is_overfull();
+    Ok(Limit { key: request.keys[0], quota, cost: options.cost, spend: !options.peek, overfull })
+}
+
+/// Reads what RL.LIMIT is asked with.
+fn quota(
+    request: &Request<'_>,
+    [limit, span]: [&[u8]; 2],
+    log_entries_max: u32,
+) -> Result<(Quota, Options), Error> {
+    let limit = number("limit", limit)?;
+    let window = window("window", span)?;
     let options = Options::parse(request)?;
     let algorithm = options.algorithm.unwrap_or(Algorithm::SlidingLog);
     if options.align.is_some() && algorithm != Algorithm::FixedWindow {
@@ -85,11 +108,10 @@ fn limit_plan<'a>(request: &Request<'a>) -> Result<Limit<'a>, Error> {
     }
     let quota = Quota::new(algorithm, limit, window)
         .and_then(|quota| quota.with_burst(options.burst))
-        .and_then(|quota| quota.with_log_entries_max(request.service.runtime().log_entries_max()))
+        .and_then(|quota| quota.with_log_entries_max(log_entries_max))
         .map_err(|error| Error::text(error.to_string()))?
         .with_align(options.align.unwrap_or(Align::Epoch));
-    let overfull = request.service.engine().is_overfull();
-    Ok(Limit { key: request.keys[0], quota, cost: options.cost, spend: !options.peek, overfull })
+    Ok((quota, options))
 }
 
 fn limit(view: &mut View<'_>, plan: Limit<'_>, reply: &mut Reply<'_>) -> Result<(), Error> {
@@ -189,10 +211,15 @@ struct Options {
 impl Options {
     const USAGE: &'static str = "ALGORITHM name, ALIGN epoch|first, BURST n, COST n or PEEK";
 
+    /// The place of the first one.
+    const FROM: usize = 4;
+
+    const NONE: Self =
+        Self { algorithm: None, align: None, burst: 0, cost: Cost::ONE, peek: false };
+
     fn parse(request: &Request<'_>) -> Result<Self, Error> {
-        let mut options =
-            Self { algorithm: None, align: None, burst: 0, cost: Cost::ONE, peek: false };
-        let mut at = 4;
+        let mut options = Self::NONE;
+        let mut at = Self::FROM;
         while let Some(word) = request.args.get(at) {
             if word.eq_ignore_ascii_case(b"PEEK") {
                 options.peek = true;

@@ -3,8 +3,8 @@
 //! [`pop`] and [`shift`] are what every command that takes elements away is made of, also one
 //! that had to wait for them.
 
-use super::call::Request;
 use super::lists::list;
+use super::request::Request;
 use super::spec::{Arity, Flags, KeyList, Keys, Spec, keyed};
 use super::strings::{STORE, STORE_FAST, WRITE};
 use crate::collection::{End, List};

@@ -4,7 +4,7 @@
 //! the end where it is negative. Some of Redis's list commands look at the key before they read
 //! their numbers, others after: each does here what it does there.
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
 use super::strings::{READ, STORE};
 use crate::collection::{End, List};

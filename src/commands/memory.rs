@@ -3,9 +3,10 @@
 //! Counted is what the engine charges for entries and their values, the figure that the memory
 //! bound is compared with; the allocator's own bookkeeping is not looked into.
 
-use super::call::{Answer, Call, Request};
+use super::call::{Answer, Call};
 use super::command;
 use super::info_sections::percent;
+use super::request::Request;
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub, keyed};
 use crate::engine::{KeyRef, View};

@@ -37,6 +37,7 @@ mod info;
 mod info_sections;
 mod keys;
 mod keyspace;
+mod last_quota;
 mod latency;
 mod limits;
 mod list_ends;
@@ -55,8 +56,11 @@ mod password;
 mod pause;
 mod policed;
 mod policies;
+mod policy_command;
+mod policy_order;
 mod runner;
 mod random_elements;
+mod request;
 mod running;
 mod pubsub;
 mod push;
@@ -95,6 +99,7 @@ pub(crate) use options::{
     ThrottleRounding,
 };
 pub(crate) use password::Password;
+pub(crate) use policy_order::{PolicyAnswer, PolicyOrder, PolicyRefusal};
 pub(crate) use push::Push;
 pub(crate) use runtime::{Initial, Runtime};
 pub(crate) use service::Service;
@@ -135,6 +140,7 @@ const FAMILIES: &[&[Spec]] = &[
     monitor::SPECS,
     object::SPECS,
     policed::SPECS,
+    policy_command::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,
     scripting::SPECS,

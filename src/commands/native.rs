@@ -4,8 +4,9 @@
 //! and it does all or nothing, so nothing of it has to be taken back. Where it declines, the
 //! script itself runs.
 
-use super::call::{Ground, Worker};
+use super::call::Worker;
 use super::caller::Rights;
+use super::request::Ground;
 use super::runner::Runner;
 use super::script_run::{Access, Job, Program, Words};
 use super::session::Session;

@@ -3,9 +3,9 @@
 //! The encodings of strings follow Redis's rules, because its tests and some tools ask for them.
 //! A limiter's is the name of its algorithm.
 
-use super::call::Request;
 use super::command::help;
 use super::keys::generic;
+use super::request::Request;
 use super::spec::{Arity, Flags, Handler, Keys, Spec, Sub, keyed};
 use crate::engine::{KeyRef, Value, View};
 use crate::limit::State;

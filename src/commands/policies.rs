@@ -44,6 +44,11 @@ impl Policies {
         self.book.lock().status()
     }
 
+    /// The file or key that a tenant in force comes from.
+    pub(crate) fn source(&self, tenant: &str) -> Option<Box<str>> {
+        self.snapshot.load().tenant(tenant.as_bytes()).map(|tenant| tenant.source.clone())
+    }
+
     /// The document in force of a tenant: its source and text.
     pub(crate) fn document(&self, tenant: &str) -> Option<(Box<str>, Bytes)> {
         let book = self.book.lock();

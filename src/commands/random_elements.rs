@@ -3,8 +3,8 @@
 //! A count of at least 0 asks for so many different elements, or all there are; one below 0 for
 //! so many that may repeat each other.
 
-use super::call::Request;
 use super::hashes::hash;
+use super::request::Request;
 use super::sets::set;
 use super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::strings::WRITE;

@@ -4,9 +4,10 @@
 //! does, get it and have each of those carried out within the shards that they have locked.
 //! What has passed the gate comes here: nothing is refused here but by the commands themselves.
 
-use super::call::{Answer, Call, Ground, Worker};
+use super::call::{Answer, Call, Worker};
 use super::host::Host;
 use super::monitor::Origin;
+use super::request::Ground;
 use super::script_log::ScriptLog;
 use super::session::{Outcome, Session};
 use super::spec::{Handler, Keys};

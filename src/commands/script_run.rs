@@ -7,10 +7,11 @@
 //!
 //! Within a transaction of EXEC all shards are locked already.
 
-use super::call::{Answer, Ground};
+use super::call::Answer;
 use super::caller::{Caller, Reach, Rights};
 use super::native::Native;
 use super::pubsub::HeldBack;
+use super::request::Ground;
 use super::runner::Runner;
 use super::running::Kind;
 use super::session::Outcome;

@@ -1,7 +1,8 @@
 //! EVAL, EVALSHA, their read-only forms, and SCRIPT.
 
-use super::call::{Answer, Call, Ground};
+use super::call::{Answer, Call};
 use super::command::help;
+use super::request::Ground;
 use super::runner::Runner;
 use super::running::Killer;
 use super::script_run::{Access, Job, Program, Words, run};

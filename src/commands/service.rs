@@ -9,7 +9,6 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use super::baseline::Baseline;
-use super::call::Ground;
 use super::channels::Channels;
 use super::decision_log::DecisionLog;
 use super::host::{Facts, Host};
@@ -19,6 +18,7 @@ use super::pause::Pause;
 use super::policed::Tops;
 use super::policies::Policies;
 use super::push::Push;
+use super::request::Ground;
 use super::running::{ScriptRuns, Slots};
 use super::runtime::Runtime;
 use super::session::Session;

@@ -3,8 +3,8 @@
 //! Options stand in any order and case. One of a kind may be given twice, and the last counts;
 //! two of different kinds that exclude each other are a syntax error.
 
-use super::call::Request;
 use super::deadline::{Deadline, Form};
+use super::request::Request;
 use super::spec::{Arity, Keys, Spec, keyed};
 use super::strings::{STORE, WRITE, answer, bytes, string};
 use crate::engine::{KeyRef, Value, View};

@@ -4,7 +4,7 @@
 //! error whatever the others hold. A missing key is an empty set. What is stored replaces
 //! whatever stood under the key; an empty result removes it.
 
-use super::call::Request;
+use super::request::Request;
 use super::sets::set;
 use super::spec::{Arity, Flags, KeyList, Keys, Spec, keyed};
 use super::strings::STORE;

@@ -3,8 +3,8 @@
 //! What combines sets stands in `set_algebra.rs`, SPOP and SRANDMEMBER in `random_elements.rs`,
 //! SSCAN in `element_scan.rs`. A set that loses its last member is removed by the engine.
 
-use super::call::Request;
 use super::hashes::{Words, words_plan};
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
 use super::strings::{READ, STORE_FAST, WRITE};
 use crate::collection::Set;

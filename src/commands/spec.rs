@@ -8,7 +8,8 @@ use std::ops::BitOr;
 
 use smallvec::SmallVec;
 
-use super::call::{Answer, Call, Ground, Request};
+use super::call::{Answer, Call};
+use super::request::{Ground, Request};
 use super::runner::Runner;
 use super::session::Outcome;
 use super::waiting::Plan;

@@ -4,7 +4,7 @@
 //! `counters.rs`. What holds no string (a limiter) answers WRONGTYPE, except to the commands
 //! that overwrite a key whatever it holds, and to MGET, which answers null.
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, KeyList, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View, reserve};
 use crate::protocol::{Error, Reply, parse_i64};

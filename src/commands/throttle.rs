@@ -4,8 +4,8 @@
 //! those of the originals, so that their clients need no change. A negative number is an error:
 //! giving back is the work of RL.REFUND.
 
-use super::call::Request;
 use super::limits::state_mut;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Keys, Spec, keyed};
 use crate::engine::{Expires, Kept, KeyRef, Value, View};
 use crate::limit::{Rounding, Throttle, ThrottleError, ThrottleOutcome, ThrottleRequest};

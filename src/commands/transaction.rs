@@ -10,8 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Answer, Call, Ground};
+use super::call::{Answer, Call};
 use super::monitor::Origin;
+use super::request::Ground;
 use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Session};

@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::call::{Ground, Request};
 use super::host::Host;
 use super::list_ends::{self, Popping, Shift};
+use super::request::{Ground, Request};
 use super::service::Service;
 use super::session::{Outcome, Session};
 use super::sorted;
@@ -41,6 +41,8 @@ pub(super) enum Wish {
     Member(Direction),
     /// Members: the key, and an array of pairs.
     Members { from: Direction, count: usize },
+    /// Nothing of any key: the word of whoever carries an order out.
+    Word,
 }
 
 impl Wish {
@@ -75,6 +77,7 @@ impl Wish {
             }
             Self::Member(from) => sorted::pop_one(view, key, *from, reply),
             Self::Members { from, count } => sorted::pop_some(view, key, (*from, *count), reply),
+            Self::Word => Ok(false),
         }
     }
 
@@ -91,6 +94,7 @@ impl Wish {
         let kind = match self {
             Self::Element(_) | Self::Elements(_) | Self::Move { .. } => "list",
             Self::Member(_) | Self::Members { .. } => "zset",
+            Self::Word => return false,
         };
         view.look(key).is_some_and(|found| found.value.type_name() == kind)
     }
@@ -167,6 +171,11 @@ impl Wait {
         self.timeout
     }
 
+    /// Whether there is an answer, which comes before what its serving is told others of.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.answer.lock().is_open()
+    }
+
     /// The request that waits, and the time it has taken so far: waiting itself counts as none.
     pub(super) fn note(&self, args: Args<'_>, span: Span) {
         self.noted.get_or_init(|| (OwnedArgs::copy(args), span));
@@ -181,11 +190,29 @@ impl Wait {
         let mut out = Vec::new();
         let mut reply = Reply::new(&mut out, self.resp);
         match why {
+            Unserved::TimedOut if matches!(self.wish, Wish::Word) => {
+                reply.error(&Error::text(NO_WORD));
+            }
             Unserved::TimedOut => reply.null_array(),
             Unserved::Unblocked => reply.error(&Error::Unblocked),
         }
         *answer = Answer::Given(out);
         true
+    }
+
+    /// Gives the word that is waited for, unless the wait has ended.
+    pub(super) fn tell(&self, word: Result<(), Error>) {
+        let mut answer = self.answer.lock();
+        if !answer.is_open() {
+            return;
+        }
+        let mut out = Vec::new();
+        let mut reply = Reply::new(&mut out, self.resp);
+        match word {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(&error),
+        }
+        *answer = Answer::Given(out);
     }
 
     fn take_answer(&self) -> Option<Vec<u8>> {
@@ -231,10 +258,33 @@ pub(super) fn begin(
         Ok(Some(wait))
     })?;
     let Some(wait) = wait else { return Ok(Outcome::Reply) };
-    request.service.waits().insert(session.id, Arc::clone(&wait));
+    Ok(block(request.service, session, wait))
+}
+
+fn block(service: &Service, session: &mut Session, wait: Arc<Wait>) -> Outcome {
+    service.waits().insert(session.id, Arc::clone(&wait));
     session.wait = Some(wait);
     session.changed = true;
-    Ok(Outcome::Block)
+    Outcome::Block
+}
+
+/// How long the word of who carries an order out is waited for.
+const WORD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is answered without it.
+const NO_WORD: &str = "no answer in time: it may be written or not";
+
+/// Begins to wait for somebody's word, which comes by [`Wait::tell`].
+pub(super) fn begin_for_word(
+    service: &Service,
+    session: &mut Session,
+    resp: Resp,
+) -> (Outcome, Arc<Wait>) {
+    let (keys, timeout) = (Vec::new(), Some(WORD_TIMEOUT));
+    let (noted, answer) = (OnceLock::default(), Mutex::default());
+    let wait = Wait { resp, db: session.db, keys, wish: Wish::Word, timeout, noted, answer };
+    let wait = Arc::new(wait);
+    (block(service, session, Arc::clone(&wait)), wait)
 }
 
 impl Service {

@@ -225,7 +225,8 @@ impl Engine {
             shard.latest = latest;
             before = before.plus(shard.held());
         }
-        let mut view = View { engine: self, guards, now: latest, db, touches: true, by: NOBODY };
+        let mut view =
+            View { engine: self, guards, now: latest, db, touches: true, by: NOBODY, recent: 0 };
         let result = f(&mut view);
         if view.guards.iter().any(|(_, shard)| shard.followers.are_any()) {
             self.tell_followers(&mut view);

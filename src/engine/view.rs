@@ -28,6 +28,8 @@ pub(crate) struct View<'e> {
     pub(super) touches: bool,
     /// The connection whose doing this is.
     pub(super) by: u64,
+    /// Which of the guards was asked for last: a key is mostly asked for more than once.
+    pub(super) recent: usize,
 }
 
 /// What stands under a key.
@@ -374,18 +376,19 @@ impl View<'_> {
     }
 
     pub(super) fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
-        let place = self.place(key);
-        &mut self.guards[place].1
+        self.recent = self.place(key);
+        &mut self.guards[self.recent].1
     }
 
-    /// Which of the guards is that of the key's shard: nearly always the first, and only one.
+    /// Which of the guards is that of the key's shard: nearly always the only one, or in a group
+    /// the one that was asked for last.
     ///
     /// Also of a single one the number is compared. A key that was not named would otherwise be
     /// read and written where no other request finds it.
     pub(super) fn place(&self, key: KeyRef<'_>) -> usize {
         let number = self.engine.shard_of(key);
-        match self.guards.first() {
-            Some((first, _)) if *first == number => 0,
+        match self.guards.get(self.recent) {
+            Some((recent, _)) if *recent == number => self.recent,
             _ => self
                 .guards
                 .binary_search_by_key(&number, |(number, _)| *number)

@@ -22,7 +22,7 @@ pub(crate) enum Counted {
     Unmatched,
     /// There was no room for a bucket, and the answer was made up.
     Degraded,
-    /// Reservations that came to more than was held, and more than was left.
+    /// Reservations that came to more than was estimated: charged all the same.
     Overspent,
 }
 

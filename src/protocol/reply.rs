@@ -13,6 +13,14 @@ use super::float::FloatText;
 /// A kind, the 20 characters of the longest number, CR LF.
 const NUMBER_BYTES_MAX: usize = 23;
 
+/// So many integers of an array are written at once: those of a limiter.
+const AT_ONCE_MAX: usize = 5;
+
+/// Room for them and their number: a power of two, so that any place is within it by a mask.
+const AT_ONCE_BYTES: usize = 256;
+
+const _: () = assert!(AT_ONCE_BYTES >= (1 + AT_ONCE_MAX) * NUMBER_BYTES_MAX);
+
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Resp {
@@ -62,11 +70,21 @@ impl<'b> Reply<'b> {
 
     /// An array of integers, the reply of every limiter command.
     pub(crate) fn integers(&mut self, values: &[i64]) {
-        self.out.reserve((values.len() + 1) * NUMBER_BYTES_MAX);
-        self.array(values.len());
-        for value in values {
-            self.integer(*value);
+        if values.len() > AT_ONCE_MAX {
+            self.array(values.len());
+            for value in values {
+                self.integer(*value);
+            }
+            return;
         }
+        // From the last to the first, as the digits of each come up.
+        let mut text = [0; AT_ONCE_BYTES];
+        let mut at = AT_ONCE_BYTES;
+        for value in values.iter().rev() {
+            at = put_before(&mut text, at, b':', *value);
+        }
+        at = put_before(&mut text, at, b'*', values.len() as i64);
+        self.out.extend_from_slice(&text[at..]);
     }
 
     #[inline]
@@ -243,6 +261,29 @@ impl<'b> Reply<'b> {
         one_line(&mut self.out[start..]);
         self.out.extend_from_slice(b"\r\n");
     }
+}
+
+/// Writes a number so that it ends before `end`. Returns where it begins.
+#[inline(always)]
+fn put_before(text: &mut [u8; AT_ONCE_BYTES], end: usize, kind: u8, value: i64) -> usize {
+    let mut at = end;
+    let mut put = |byte| {
+        at -= 1;
+        text[at % AT_ONCE_BYTES] = byte;
+    };
+    put(b'\n');
+    put(b'\r');
+    let mut rest = value.unsigned_abs();
+    while rest >= 10 {
+        put(b'0' + (rest % 10) as u8);
+        rest /= 10;
+    }
+    put(b'0' + rest as u8);
+    if value < 0 {
+        put(b'-');
+    }
+    put(kind);
+    at
 }
 
 fn one_line(text: &mut [u8]) {

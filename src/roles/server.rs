@@ -178,6 +178,9 @@ fn prepare(
     let decisions = lines.map(|lines| write_decisions(lines, &settings.decision_log.path));
     let hub = hub(settings, clock, (identity, events), decision_log)?;
     let watch = watch_policies(settings, &hub)?;
+    if let Some(watch) = &watch {
+        hub.write_policies_by(watch.writer().clone());
+    }
     Ok(Prepared { hub, plan, http, watch, decisions: decisions.transpose()? })
 }
 

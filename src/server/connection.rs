@@ -119,7 +119,8 @@ impl Connection {
             if self.may_be_handed_on() {
                 return Poll::Ready(End::HandOn);
             }
-            if !delivered && !self.peer.mailbox.is_empty() {
+            let is_served = || self.session.wait().is_some_and(Wait::is_served);
+            if !delivered && !self.peer.mailbox.is_empty() && !is_served() {
                 self.deliver(cx);
                 delivered = true;
                 continue;

@@ -4,8 +4,8 @@
 //! Implements `commands::Host`, the door through which commands reach the outside.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -17,10 +17,13 @@ use super::meanwhile;
 use super::peer::PeerState;
 use super::process::{self, Process};
 use super::rates::{LineRate, RateMeter};
-use crate::commands::{Crowd, Facts, Host, Peer, Push, Rates, Service};
+use crate::commands::{
+    Crowd, Facts, Host, Peer, PolicyAnswer, PolicyOrder, PolicyRefusal, Push, Rates, Service,
+};
 use crate::lua::LogLevel;
 use crate::telemetry::Events;
 use crate::time::{Clock, Duration};
+use crate::watch::Writer;
 
 /// Facts that are settled when the server starts.
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub(crate) struct Hub {
     meter: RateMeter,
     script_lines: LineRate,
     events: Events,
+    /// Where policies are written to; empty where they come from nowhere.
+    policy_writer: OnceLock<Writer>,
     draining: AtomicBool,
     stop: Notify,
     hurry: Notify,
@@ -102,6 +107,7 @@ impl Hub {
             meter: RateMeter::default(),
             script_lines: LineRate::default(),
             events,
+            policy_writer: OnceLock::new(),
             draining: AtomicBool::default(),
             stop: Notify::new(),
             hurry: Notify::new(),
@@ -122,6 +128,12 @@ impl Hub {
 
     pub(crate) fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// Policies are written by this from here on. Said once, before anybody is served.
+    pub(crate) fn write_policies_by(&self, writer: Writer) {
+        let is_first = self.policy_writer.set(writer).is_ok();
+        debug_assert!(is_first, "there is one policy store");
     }
 
     pub(super) fn output_bytes_max(&self) -> usize {
@@ -407,6 +419,20 @@ impl Host for Hub {
             LogLevel::Notice => info!(%text, "a script says"),
             LogLevel::Warning => warn!(%text, "a script says"),
         }
+    }
+
+    fn write_policy(&self, connection: u64, order: PolicyOrder, answer: PolicyAnswer) {
+        let Some(writer) = self.policy_writer.get() else {
+            return answer(Err(PolicyRefusal::NoStore));
+        };
+        let peer = self.peers.get(&connection).map(|peer| Arc::clone(&peer));
+        let and_wake = move |result| {
+            answer(result);
+            if let Some(peer) = peer {
+                peer.wake();
+            }
+        };
+        writer.submit(order, Box::new(and_wake));
     }
 
     fn shutdown(&self) {

@@ -9,7 +9,8 @@ use tokio::time::timeout;
 
 use super::Fault;
 use super::members::{Members, REQUEST_TIME_MAX};
-use super::writer::{Order, Store, WriteError};
+use super::writer::Store;
+use crate::commands::{PolicyOrder, PolicyRefusal};
 use crate::telemetry::PolicyFault;
 
 #[derive(Clone)]
@@ -19,7 +20,7 @@ pub(super) struct EtcdStore {
 }
 
 impl Store for EtcdStore {
-    async fn carry_out(&mut self, order: Order) -> Result<(), WriteError> {
+    async fn carry_out(&mut self, order: PolicyOrder) -> Result<(), PolicyRefusal> {
         let prefix = self.members.prefix();
         let key = match order.source {
             Some(source) if source.starts_with(prefix) => String::from(source),
@@ -38,7 +39,7 @@ impl Store for EtcdStore {
             }
             self.members.pass();
         }
-        Err(WriteError::Failed(fault.text))
+        Err(PolicyRefusal::Failed(fault.text))
     }
 }
 
@@ -72,9 +73,9 @@ mod tests {
     use crate::watch::living_member::{Member, members};
     use etcd_client::{Error, GetOptions};
 
-    fn order(source: Option<&str>, text: Option<&'static str>) -> Order {
+    fn order(source: Option<&str>, text: Option<&'static str>) -> PolicyOrder {
         let source = source.map(Into::into);
-        Order { tenant: "a".into(), source, text: text.map(Bytes::from) }
+        PolicyOrder { tenant: "a".into(), source, text: text.map(Bytes::from) }
     }
 
     async fn keys(store: &EtcdStore) -> Result<Vec<String>, Error> {
@@ -98,7 +99,7 @@ mod tests {
             assert_eq!(keys(&store).await.expect("it answers"), ["/policies/a"]);
             member.kill();
             let failed = store.carry_out(order(None, None)).await;
-            assert!(matches!(failed, Err(WriteError::Failed(_))), "{failed:?}");
+            assert!(matches!(failed, Err(PolicyRefusal::Failed(_))), "{failed:?}");
         });
     }
 }

@@ -32,12 +32,12 @@ mod options;
 mod replica;
 #[cfg_attr(not(feature = "etcd"), expect(dead_code, reason = "a folder is there or is not"))]
 mod thread;
-#[cfg_attr(not(test), expect(dead_code, reason = "RL.POLICY SET and DEL will write by it"))]
 mod writer;
 
 #[cfg(feature = "etcd")]
 pub(crate) use etcd::watch_etcd;
 pub(crate) use options::{EtcdOptions, Options};
 pub(crate) use thread::{Target, Watch, watch_path};
+pub(crate) use writer::Writer;
 
 use news::{Fault, News, is_away};

@@ -73,7 +73,6 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// By which policies are written to where they come from.
-    #[cfg_attr(not(test), expect(dead_code, reason = "RL.POLICY SET and DEL will write by it"))]
     pub(crate) fn writer(&self) -> &Writer {
         &self.writer
     }
@@ -160,14 +159,11 @@ async fn watch<S: Source>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::{Initial, Password, Runtime};
+    use crate::commands::{Initial, Password, PolicyOrder, PolicyRefusal, Runtime};
     use crate::engine::Engine;
     use crate::policy::Unmatched;
     use crate::telemetry::Events;
-    use crate::watch::{
-        options::{EtcdOptions, TlsOptions},
-        writer::{Order, WriteError},
-    };
+    use crate::watch::options::{EtcdOptions, TlsOptions};
     use bytes::Bytes;
     use std::path::{Path, PathBuf};
 
@@ -203,9 +199,10 @@ mod tests {
     }
 
     /// What comes of an order.
-    fn submit(watch: &Watch, text: Option<&'static [u8]>) -> Result<(), WriteError> {
+    fn submit(watch: &Watch, text: Option<&'static [u8]>) -> Result<(), PolicyRefusal> {
         let (answer, answered) = sync_channel(1);
-        let order = Order { tenant: "a".into(), source: None, text: text.map(Bytes::from_static) };
+        let order =
+            PolicyOrder { tenant: "a".into(), source: None, text: text.map(Bytes::from_static) };
         let tell = move |result| answer.send(result).expect("it is waited for");
         watch.writer().submit(order, Box::new(tell));
         answered.recv().expect("every order is answered")
@@ -221,7 +218,7 @@ mod tests {
         assert_eq!(std::fs::read(&file).expect("it is there"), b"name: a");
         assert_eq!(submit(&watch, None), Ok(()));
         assert!(!file.exists());
-        assert!(matches!(submit(&watch, None), Err(WriteError::Failed(_))));
+        assert!(matches!(submit(&watch, None), Err(PolicyRefusal::Failed(_))));
     }
 
     #[test]

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::disk;
 use super::files::is_document;
+use crate::commands::{PolicyAnswer, PolicyOrder, PolicyRefusal};
 
 /// Orders that wait to be carried out; people give them.
 const ORDERS_MAX: usize = 64;
@@ -19,54 +19,28 @@ const ORDERS_MAX: usize = 64;
 /// takes 255.
 const NAME_BYTES_MAX: usize = 200;
 
-/// A document to be written, or removed.
-#[derive(Debug)]
-pub(crate) struct Order {
-    pub(crate) tenant: Box<str>,
-    /// Where the tenant's document is now; where there is none, its place is chosen by its name.
-    pub(crate) source: Option<Box<str>>,
-    /// `None` removes it.
-    pub(crate) text: Option<Bytes>,
-}
-
-/// Why nothing was written.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub(crate) enum WriteError {
-    #[error("too many policies wait to be written")]
-    Busy,
-    #[error("policies come from one file, edit that: {0}")]
-    OneFile(String),
-    #[error("a file cannot be named after this tenant")]
-    Name,
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// What is told of an order, once.
-pub(crate) type Answer = Box<dyn FnOnce(Result<(), WriteError>) + Send>;
-
 /// Takes orders from any thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
-    orders: mpsc::Sender<(Order, Answering)>,
+    orders: mpsc::Sender<(PolicyOrder, Answering)>,
 }
 
 impl Writer {
     /// Takes an order, without waiting for anything. `answer` is called on another thread, or here
     /// where too many wait.
-    pub(crate) fn submit(&self, order: Order, answer: Answer) {
+    pub(crate) fn submit(&self, order: PolicyOrder, answer: PolicyAnswer) {
         let refused = self.orders.try_send((order, Answering(Some(answer))));
         if let Err(mpsc::error::TrySendError::Full((_, answering))) = refused {
-            answering.answer(Err(WriteError::Busy));
+            answering.answer(Err(PolicyRefusal::Busy));
         }
     }
 }
 
 /// Answers when it is dropped, at the latest.
-pub(super) struct Answering(Option<Answer>);
+pub(super) struct Answering(Option<PolicyAnswer>);
 
 impl Answering {
-    fn answer(mut self, result: Result<(), WriteError>) {
+    fn answer(mut self, result: Result<(), PolicyRefusal>) {
         if let Some(answer) = self.0.take() {
             answer(result);
         }
@@ -76,7 +50,7 @@ impl Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         if let Some(answer) = self.0.take() {
-            answer(Err(WriteError::Failed("the server stops".to_owned())));
+            answer(Err(PolicyRefusal::Failed("the server stops".to_owned())));
         }
     }
 }
@@ -87,11 +61,11 @@ impl fmt::Debug for Answering {
     }
 }
 
-pub(super) type Orders = mpsc::Receiver<(Order, Answering)>;
+pub(super) type Orders = mpsc::Receiver<(PolicyOrder, Answering)>;
 
 /// Where orders are carried out.
 pub(super) trait Store {
-    async fn carry_out(&mut self, order: Order) -> Result<(), WriteError>;
+    async fn carry_out(&mut self, order: PolicyOrder) -> Result<(), PolicyRefusal>;
 }
 
 pub(super) fn new() -> (Writer, Orders) {
@@ -113,10 +87,10 @@ pub(super) async fn serve(mut store: impl Store, mut orders: Orders) {
 pub(super) struct FolderStore(pub(super) PathBuf);
 
 impl Store for FolderStore {
-    async fn carry_out(&mut self, order: Order) -> Result<(), WriteError> {
-        let failed = |error: std::io::Error| WriteError::Failed(error.to_string());
+    async fn carry_out(&mut self, order: PolicyOrder) -> Result<(), PolicyRefusal> {
+        let failed = |error: std::io::Error| PolicyRefusal::Failed(error.to_string());
         if !std::fs::metadata(&self.0).map_err(failed)?.is_dir() {
-            return Err(WriteError::OneFile(self.0.display().to_string()));
+            return Err(PolicyRefusal::OneFile(self.0.display().to_string()));
         }
         let path = self.place(&order)?;
         match order.text {
@@ -128,7 +102,7 @@ impl Store for FolderStore {
 
 impl FolderStore {
     /// Within the folder, whatever the order says.
-    fn place(&self, order: &Order) -> Result<PathBuf, WriteError> {
+    fn place(&self, order: &PolicyOrder) -> Result<PathBuf, PolicyRefusal> {
         let known = order.source.as_deref().map(Path::new).filter(|path| {
             let inside = path.strip_prefix(&self.0);
             let is_plain = |part| matches!(part, Component::Normal(_));
@@ -142,24 +116,26 @@ impl FolderStore {
             && name.len() <= NAME_BYTES_MAX
             && !name.starts_with('.')
             && !name.contains(['/', '\0']);
-        is_name.then(|| self.0.join(format!("{name}.yaml"))).ok_or(WriteError::Name)
+        is_name.then(|| self.0.join(format!("{name}.yaml"))).ok_or(PolicyRefusal::Name)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use bytes::Bytes;
     use std::sync::mpsc::sync_channel;
 
-    fn order(tenant: &str, source: Option<&str>, text: Option<&'static str>) -> Order {
-        Order {
+    fn order(tenant: &str, source: Option<&str>, text: Option<&'static str>) -> PolicyOrder {
+        PolicyOrder {
             tenant: tenant.into(),
             source: source.map(Into::into),
             text: text.map(|text| Bytes::from_static(text.as_bytes())),
         }
     }
 
-    fn carry_out(path: &Path, order: Order) -> Result<(), WriteError> {
+    fn carry_out(path: &Path, order: PolicyOrder) -> Result<(), PolicyRefusal> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(FolderStore(path.to_owned()).carry_out(order))
     }
@@ -176,7 +152,7 @@ mod tests {
         carry_out(folder.path(), order("acme", source, None)).expect("it is removed");
         assert!(!file.exists());
         let again = carry_out(folder.path(), order("acme", source, None));
-        assert!(matches!(again, Err(WriteError::Failed(_))));
+        assert!(matches!(again, Err(PolicyRefusal::Failed(_))));
     }
 
     #[test]
@@ -188,7 +164,7 @@ mod tests {
         carry_out(&inner, order("a", outside.to_str(), Some("x"))).expect("by its name");
         assert!(inner.join("a.yaml").exists() && !folder.path().join("outside.yaml").exists());
         for name in ["", "..", ".hidden", "../b", "a/b", "a\0b", &"n".repeat(201)] {
-            assert_eq!(carry_out(&inner, order(name, None, Some("x"))), Err(WriteError::Name));
+            assert_eq!(carry_out(&inner, order(name, None, Some("x"))), Err(PolicyRefusal::Name));
         }
     }
 
@@ -198,7 +174,7 @@ mod tests {
         let file = folder.path().join("all.yaml");
         std::fs::write(&file, "mine").expect("it is written");
         let refused = carry_out(&file, order("acme", None, Some("x")));
-        assert!(matches!(refused, Err(WriteError::OneFile(_))));
+        assert!(matches!(refused, Err(PolicyRefusal::OneFile(_))));
         assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "mine");
     }
 
@@ -211,12 +187,12 @@ mod tests {
             let answer = move |result| answers.send(result).expect("there is room");
             writer.submit(order("a", None, None), Box::new(answer));
         }
-        assert_eq!(heard.try_recv(), Ok(Err(WriteError::Busy)));
+        assert_eq!(heard.try_recv(), Ok(Err(PolicyRefusal::Busy)));
         drop(orders);
         for _ in 0..ORDERS_MAX {
-            assert!(matches!(heard.try_recv(), Ok(Err(WriteError::Failed(_)))));
+            assert!(matches!(heard.try_recv(), Ok(Err(PolicyRefusal::Failed(_)))));
         }
         writer.submit(order("a", None, None), Box::new(move |result| drop(answers.send(result))));
-        assert!(matches!(heard.try_recv(), Ok(Err(WriteError::Failed(_)))));
+        assert!(matches!(heard.try_recv(), Ok(Err(PolicyRefusal::Failed(_)))));
     }
 }

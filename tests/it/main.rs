@@ -26,6 +26,7 @@ mod monitoring;
 mod policies;
 #[cfg(feature = "etcd")]
 mod policies_etcd;
+mod policy_command;
 mod operator;
 mod program;
 mod pushes;

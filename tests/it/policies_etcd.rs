@@ -57,6 +57,25 @@ fn change_in_etcd_is_in_force_within_a_second() {
     wait_until(&tollgate, |page| is(page, IN_FORCE, 1) && is(page, REMOVED, 1));
 }
 
+/// What the README shows.
+#[test]
+fn limit_put_into_etcd_is_asked_for_by_check_and_keeps_what_was_spent() {
+    let document = include_str!("../../config/policies/payment.yaml");
+    let etcd = Etcd::start();
+    let tollgate = start(&etcd, &[]);
+    let mut connection = tollgate.connect();
+    let ask = "RL.CHECK payment /api/v1/transfer";
+    assert_eq!(connection.line(ask), "*5 :0 :-1 :-1 :-1 :0", "nobody knows it yet");
+    etcd.put("/policies/payment", document);
+    wait_until(&tollgate, |page| is(page, IN_FORCE, 1));
+    assert_eq!(connection.line(ask), "*5 :0 :1050 :1049 :-1 :1000");
+    etcd.put("/policies/payment", &document.replace("limit: 1000\n", "limit: 1\n"));
+    wait_until(&tollgate, |page| is(page, APPLIED, 2));
+    tollgate.advance("500ms");
+    let reply = connection.line(ask);
+    assert!(reply.starts_with("*5 :0 :51 :49 :-1 "), "what was spent counts on: {reply}");
+}
+
 #[test]
 fn bad_document_between_good_ones_stops_neither() {
     let etcd = Etcd::start();

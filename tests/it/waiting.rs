@@ -11,7 +11,11 @@ fn wait(tollgate: &Tollgate, connection: &mut Connection, request: &str) -> Stri
     connection.send(&encode(&words));
     let mut observer = tollgate.connect();
     let list = format!("CLIENT LIST ID {number}");
-    let waits = (0..100_000).any(|_| observer.line(&list).contains(" flags=b "));
+    let waits = (0..100_000).any(|_| {
+        let line = observer.line(&list);
+        let (_, flags) = line.split_once(" flags=").expect("it is connected");
+        flags.split(' ').next().is_some_and(|flags| flags.contains('b'))
+    });
     assert!(waits, "{request}");
     number
 }
@@ -98,4 +102,17 @@ fn time_that_is_too_long_is_told() {
         let reply = connection.line(&format!("BLPOP k {time}"));
         assert_eq!(reply, "-ERR timeout is out of range", "{time}");
     }
+}
+
+#[test]
+fn who_waited_reads_its_answer_before_what_that_has_changed() {
+    let tollgate = Tollgate::start(&[]);
+    let (mut waiter, mut other) = (tollgate.connect(), tollgate.connect());
+    for request in ["HELLO 3", "RPUSH to a", "CLIENT TRACKING ON", "LRANGE to 0 -1"] {
+        waiter.line(request);
+    }
+    wait(&tollgate, &mut waiter, "BLMOVE from to LEFT LEFT 0");
+    assert_eq!(other.line("RPUSH from foo"), ":1");
+    assert_eq!(waiter.reply(), ["\"foo\""]);
+    assert_eq!(waiter.reply().join(" "), ">2 \"invalidate\" *1 \"to\"");
 }

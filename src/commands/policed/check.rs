@@ -7,9 +7,11 @@ use super::answer::write;
 use super::asking::Takes;
 use super::inquiry::{Court, Inquiry};
 use super::verdict::{Denying, Source, Verdict};
-use crate::commands::call::{Ground, Request};
-use crate::commands::decision_log::Decided;
-use crate::commands::service::Service;
+use crate::commands::{
+    decision_log::Decided,
+    request::{Ground, Request},
+    service::Service,
+};
 use crate::engine::{Asked, KeyRef, Manner, Scope, View};
 use crate::limit::Cost;
 use crate::policy::{Counted, Tenant};

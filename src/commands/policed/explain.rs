@@ -2,7 +2,7 @@
 
 use super::asking::Takes;
 use super::inquiry::{Applied, Inquiry};
-use crate::commands::call::{Ground, Request};
+use crate::commands::request::{Ground, Request};
 use crate::engine::{Answers, Asked, Manner, View};
 use crate::limit::{Decision, Level};
 use crate::policy::{Mode, shown_bucket};

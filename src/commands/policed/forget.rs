@@ -2,7 +2,7 @@
 
 use super::asking::Takes;
 use super::inquiry::Inquiry;
-use crate::commands::call::{Ground, Request};
+use crate::commands::request::{Ground, Request};
 use crate::engine::Scope;
 use crate::limit::Cost;
 use crate::protocol::{Error, Reply};

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use super::asking::Takes;
 use super::inquiry::{Inquiry, bound};
 use super::verdict::Verdict;
-use crate::commands::call::{Ground, Request};
-use crate::commands::limits::number;
+use crate::commands::{
+    limits::number,
+    request::{Ground, Request},
+};
 use crate::engine::{Hold, KeyRef, Manner, Scope, Settled, Ticket, View, ticket_name};
 use crate::limit::{Cost, HoldId};
 use crate::policy::{Counted, Snapshot};

@@ -44,6 +44,8 @@ pub(in crate::commands) struct Court<'a> {
     pub(in crate::commands) engine: &'a Engine,
     pub(in crate::commands) arena: &'a Bump,
     pub(in crate::commands) now: Timestamp,
+    /// Of a bucket's name, as of any key.
+    pub(in crate::commands) key_bytes_max: usize,
 }
 
 impl<'a> Inquiry<'a> {
@@ -62,7 +64,7 @@ impl<'a> Inquiry<'a> {
         if let Some(tenant) = tenant {
             for found in tenant.matching(&asking.facts, now) {
                 is_matched = true;
-                list.add(court, &found, asking.cost);
+                list.add(court, &found, asking.cost)?;
             }
         }
         Ok(Self {
@@ -108,7 +110,12 @@ impl<'a> Lists<'a> {
         }
     }
 
-    fn add(&mut self, court: Court<'a>, found: &Match<'a>, cost: Option<Cost>) {
+    fn add(
+        &mut self,
+        court: Court<'a>,
+        found: &Match<'a>,
+        cost: Option<Cost>,
+    ) -> Result<(), Error> {
         let rule = found.rule;
         let cost = cost.unwrap_or(Cost(rule.cost));
         let enforced = rule.mode == Mode::Enforce && is_among(court.engine, rule.enforce_percent);
@@ -118,6 +125,9 @@ impl<'a> Lists<'a> {
             let Some(bound) = bound(&quota.kind, court.now) else { continue };
             let mut name = BumpVec::with_capacity_in(NAME_BYTES, court.arena);
             found.bucket_name(quota, |part| name.extend_from_slice_copy(part));
+            if name.len() > court.key_bytes_max {
+                return Err(Error::key_too_long(name.len(), court.key_bytes_max));
+            }
             let key = court.engine.key(name.into_bump_slice());
             self.applied.push(Applied { rule, quota, is_candidate });
             self.asked.push(Asked {
@@ -129,6 +139,7 @@ impl<'a> Lists<'a> {
             });
             self.keys.push(key);
         }
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ mod verdict;
 
 use std::sync::Arc;
 
-use super::call::Request;
+use super::request::Request;
 use super::spec::{Arity, Flags, Group, Handler, Keyed, Keys, Spec};
 
 pub(super) use check::{Checked, Witness, check_words};
@@ -112,7 +112,8 @@ impl<'a> Request<'a> {
         'a: 'c,
     {
         let Held { snapshot, arena, engine } = held;
-        Court { snapshot, engine, arena, now: self.now }
+        let key_bytes_max = self.service.runtime().key_bytes_max();
+        Court { snapshot, engine, arena, now: self.now, key_bytes_max }
     }
 
     fn hold_court(&self) -> Held<'a> {

@@ -9,8 +9,10 @@ use parking_lot::Mutex;
 
 use super::inquiry::Inquiry;
 use super::verdict::Verdict;
-use crate::commands::call::{Ground, Request};
-use crate::commands::limits::number;
+use crate::commands::{
+    limits::number,
+    request::{Ground, Request},
+};
 use crate::engine::KeyHasher;
 use crate::limit::{Hashed, Heavy};
 use crate::policy::{Tenant, shown_bucket};

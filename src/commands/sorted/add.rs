@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::{Arity, Keys, Spec, keyed};
 use super::super::strings::STORE_FAST;
 use super::sorted;

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::super::strings::STORE;
 use super::inputs::{Input, Inputs, Options, Takes};

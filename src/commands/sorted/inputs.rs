@@ -4,7 +4,7 @@
 //! A key may hold a sorted set or a set, whose members all have the score 1. As in Redis, a key
 //! that holds something else is found out before what is wrong with the words behind the keys.
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::KeyList;
 use crate::collection::{Set, SortedSet};
 use crate::engine::{Found, KeyRef, View};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::{Arity, Flags, KeyList, Keys, Spec, keyed};
 use super::super::strings::WRITE;
 use super::bounds::Limit;

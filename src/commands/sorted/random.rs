@@ -1,6 +1,6 @@
 //! ZRANDMEMBER: members chosen by dice.
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::{Arity, Flags, Keys, Spec, keyed};
 use super::{Shape, show, sorted};
 use crate::collection::{Direction, SortedSet, one_place, places as places_of};

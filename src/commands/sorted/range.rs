@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::{Arity, Flags, Handler, Keys, Spec, keyed};
 use super::super::strings::STORE;
 use super::bounds::{By, Limit, Span};

@@ -1,6 +1,6 @@
 //! Questions about a sorted set that are answered by numbers: ZCARD, ZCOUNT, ZSCORE, ZRANK.
 
-use super::super::call::Request;
+use super::super::request::Request;
 use super::super::spec::{Arity, Keys, Spec, keyed};
 use super::super::strings::READ;
 use super::bounds::{By, Span};

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use super::super::call::Ground;
+use super::super::request::Ground;
 use super::super::runtime::Initial;
 use super::super::session::Session;
 use super::super::spec::Handler;

@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::engine::Usage;
-use crate::engine::table::Table;
+use crate::engine::{Usage, table::Table};
 
 #[test]
 fn no_tenant_has_more_keys_than_it_may_and_a_refusal_changes_nothing() {

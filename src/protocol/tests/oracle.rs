@@ -149,6 +149,8 @@ fn each_kind_of_reply_is_written_as_redis_writes_it() {
     assert_bytes(|reply| reply.double(f64::NEG_INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n");
     assert_bytes(|reply| reply.verbatim("a:1\r\n"), "$5\r\na:1\r\n\r\n", "=9\r\ntxt:a:1\r\n\r\n");
     assert_bytes(|reply| reply.integers(&[0, -1]), "*2\r\n:0\r\n:-1\r\n", "*2\r\n:0\r\n:-1\r\n");
+    let longest = "*5\r\n".to_owned() + &":-9223372036854775808\r\n".repeat(5);
+    assert_bytes(|reply| reply.integers(&[i64::MIN; 5]), &longest, &longest);
 }
 
 #[test]

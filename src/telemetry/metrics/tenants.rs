@@ -23,7 +23,7 @@ pub(super) const METRICS: &[Metric] = &[
     counter(
         "tollgate_tenant_checks_total",
         Unit::None,
-        "Decisions by a tenant's policy, and reservations that came to more than was left.",
+        "Decisions by a tenant's policy, and reservations that came to more than their estimate.",
         |from, to| {
             for (tenant, counts) in by_tenant(from) {
                 for (outcome, count) in Counted::ALL.iter().zip(counts) {
