@@ -184,7 +184,20 @@ impl View<'_> {
         if let Some(hold) = ticket {
             self.give_ticket(asked, &answers, (manner, hold));
         }
+        if !passes && manner != Manner::Peek {
+            self.judge_counted(asked, &mut answers, manner);
+        }
         Ok(answers)
+    }
+
+    /// Where the denied request has been counted, it puts off its own next chance.
+    fn judge_counted(&mut self, asked: &[Asked<'_>], answers: &mut Answers, manner: Manner) {
+        for (asked, answer) in asked.iter().zip(answers) {
+            if asked.count_denied && !answer.is_allowed() {
+                let place = self.find_bucket(asked.key);
+                *answer = self.judge_bucket(asked, place, manner);
+            }
+        }
     }
 
     /// One quota, spent from a plain state or a new one: decided and spent in one step. Nothing

@@ -26,17 +26,16 @@ pub(super) enum QuotaIdentity<'a> {
     Candidate,
 }
 
-/// What the names of all buckets of a tenant begin with.
+/// What the names of all buckets of a tenant begin with. The engine reads it back, to charge
+/// them to their tenant.
 pub(super) fn put_tenant(tenant: &str, out: &mut Vec<u8>) {
-    let length = u32::try_from(tenant.len()).expect("a name is far shorter");
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(tenant.as_bytes());
+    put(tenant.as_bytes(), out);
 }
 
 /// The tenant's name, which is text, and what is behind it.
 fn take_tenant(name: &[u8]) -> Option<(&str, &[u8])> {
-    let (length, rest) = name.split_first_chunk()?;
-    let (tenant, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let (length, rest) = take_length(name)?;
+    let (tenant, rest) = rest.split_at_checked(length)?;
     Some((std::str::from_utf8(tenant).ok()?, rest))
 }
 
@@ -194,6 +193,18 @@ mod tests {
             let mut out = Vec::new();
             put_length(length, &mut out);
             assert_eq!(take_length(&out), Some((length, &[][..])));
+        }
+    }
+
+    #[test]
+    fn tenant_of_any_name_reads_back_by_its_length() {
+        for tenant in ["t", &"n".repeat(127), &"n".repeat(300)] {
+            let name = prefix(tenant, RuleIdentity::Tenant, QuotaIdentity::Concurrency, &[]);
+            assert_eq!(tenant_of(&name), Some(tenant));
+            let mut expected = Vec::new();
+            put_length(tenant.len(), &mut expected);
+            expected.extend_from_slice(tenant.as_bytes());
+            assert!(name.starts_with(&expected));
         }
     }
 

@@ -150,7 +150,8 @@ fn count_overspent(snapshot: &Snapshot, ticket: &Ticket) {
 }
 
 fn id(word: &[u8]) -> Result<HoldId, Error> {
-    let text = str::from_utf8(word).ok().filter(|text| text.len() == 16);
+    let is_id = word.len() == 16 && word.iter().all(u8::is_ascii_hexdigit);
+    let text = str::from_utf8(word).ok().filter(|_| is_id);
     let number = text.and_then(|text| u64::from_str_radix(text, 16).ok());
     number.map(HoldId).ok_or_else(|| {
         Error::bad_argument("id", word, "the 16 hex digits that RL.RESERVE or RL.ACQUIRE answered")

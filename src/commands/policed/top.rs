@@ -49,13 +49,11 @@ impl Tops {
         now: Timestamp,
     ) {
         let name = tenant.name.as_bytes();
-        let Some(top) = self.0.get(name) else {
-            if !verdict.is_allowed() && self.0.len() < TENANTS_MAX {
-                let heavy = Heavy::new(BUCKETS_MAX, HALF_LIFE, now);
-                self.0.entry(name.into()).or_insert_with(|| Mutex::new(heavy));
-            }
-            return;
-        };
+        if !self.0.contains_key(name) && !verdict.is_allowed() && self.0.len() < TENANTS_MAX {
+            let heavy = Heavy::new(BUCKETS_MAX, HALF_LIFE, now);
+            self.0.entry(name.into()).or_insert_with(|| Mutex::new(heavy));
+        }
+        let Some(top) = self.0.get(name) else { return };
         let Some(mut top) = top.try_lock() else { return };
         let denied = inquiry.denied(verdict);
         for asked in inquiry.asked {

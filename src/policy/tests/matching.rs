@@ -131,7 +131,7 @@ rules:
         name
     };
     let first = name("- ab ip=c", 0);
-    assert_eq!(first, b"\x06\0\0\0source\x02nr\x02p\0\x05ca\x02ip\x02ab\x01c");
+    assert_eq!(first, b"\x06source\x02nr\x02p\0\x05ca\x02ip\x02ab\x01c");
     for other in [name("- ab ip=c", 1), name("- a ip=bc", 0), name("/x abc ip=c", 0)] {
         assert_ne!(other, first);
     }
