@@ -130,7 +130,7 @@ impl View<'_> {
     ///
     /// A quota that is not enforced is taken from when it and all enforced ones allow. Fails
     /// where a new bucket has no place, having changed nothing. A hold's shard is held as well:
-    /// that of [`ticket_name`].
+    /// that of [`ticket_name`](super::ticket_name).
     pub(crate) fn check_buckets(
         &mut self,
         asked: &[Asked<'_>],

@@ -3,7 +3,7 @@
 //! YAML, and with it JSON. The library reads a key that stands twice as its last value, or tells
 //! no place for it, and spends time in the square of how deep brackets nest; both are looked at
 //! here. Complaints that only show when a whole document is understood name their place by the
-//! path of keys, which [`locate`] turns into line and column.
+//! path of keys, which [`locate()`] turns into line and column.
 //!
 //! Invariant: time is about linear in the bytes of a document, whatever stands in it. The caller
 //! bounds the bytes.
