@@ -9,7 +9,6 @@ use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
 use super::connection::REDIS_VERSION;
-use super::details;
 use super::host::Host;
 use super::monitor::Origin;
 use super::runner::Runner;
@@ -449,7 +448,7 @@ impl Worker {
         }
         let mut flags = flags;
         if session.transaction.is_open() {
-            if details::flags(entry).has(Flags::NO_MULTI) {
+            if entry.flags.has(Flags::NO_MULTI) {
                 return Err(Error::NotInTransaction);
             }
             if !flags.has(Flags::AT_ONCE) {
@@ -460,7 +459,7 @@ impl Worker {
         if self.lacks_room(flags) {
             return Err(Error::OutOfMemory);
         }
-        if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
+        if self.service.engine().long().is_any() && !entry.flags.has(Flags::ALLOW_BUSY) {
             return Err(self.service.running().busy());
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 use hashbrown::HashTable;
 
+use super::details;
 use super::spec::{Arity, Flags, Handler, Keys, Spec, Sub};
 use super::{FAMILIES, KeyHasher};
 use crate::protocol::{Args, Error};
@@ -29,9 +30,16 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) spec: &'static Spec,
     pub(crate) sub: Option<&'static Sub>,
+    /// All that Redis tells; the gate asks for them with each request of a transaction.
+    pub(super) flags: Flags,
 }
 
 impl Entry {
+    fn new(name: &str, spec: &'static Spec, sub: Option<&'static Sub>) -> Self {
+        let entry = Self { name: name.to_ascii_lowercase(), spec, sub, flags: Flags::NONE };
+        Self { flags: details::flags(&entry), ..entry }
+    }
+
     pub(crate) fn arity(&self) -> Arity {
         self.sub.map_or(self.spec.arity, |sub| sub.arity)
     }
@@ -46,7 +54,7 @@ impl Entry {
 
     /// Nothing that is shown to who monitors.
     pub(super) fn is_administrative(&self) -> bool {
-        super::details::flags(self).has(Flags::ADMIN)
+        self.flags.has(Flags::ADMIN)
     }
 
     pub(crate) fn summary(&self) -> &'static str {
@@ -63,17 +71,16 @@ impl Table {
         for number in 0..specs.len() as u16 {
             by_name.insert_unique(hash(&number), number, hash);
         }
-        let mut entries: Vec<Entry> = specs
-            .iter()
-            .map(|spec| Entry { name: spec.name.to_ascii_lowercase(), spec, sub: None })
-            .collect();
+        let mut entries: Vec<Entry> =
+            specs.iter().map(|spec| Entry::new(spec.name, spec, None)).collect();
         let mut subs_from = Vec::new();
         for spec in &specs {
             subs_from.push(entries.len() as u16);
-            entries.extend(spec.subcommands.iter().map(|sub| {
-                let name = format!("{}|{}", spec.name, sub.name).to_ascii_lowercase();
-                Entry { name, spec, sub: Some(sub) }
-            }));
+            entries.extend(
+                spec.subcommands
+                    .iter()
+                    .map(|sub| Entry::new(&format!("{}|{}", spec.name, sub.name), spec, Some(sub))),
+            );
         }
         Self { specs, entries, subs_from, by_name, hasher }
     }
