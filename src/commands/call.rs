@@ -20,7 +20,7 @@ use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
 use crate::engine::{Engine, KeyRef, Patience, Scope, Stats, Value, View};
-use crate::lua::{Interpreter, Setup};
+use crate::lua::{Interpreter, Recent, Script, Setup};
 use crate::protocol::{Args, Error, Reply};
 use crate::time::{Clock, Timestamp};
 
@@ -168,6 +168,7 @@ pub(crate) struct Worker {
     slot: Arc<Slot>,
     runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
+    recent: RefCell<Recent>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -202,6 +203,7 @@ impl Worker {
             slot,
             runs_scripts,
             interpreter,
+            recent: RefCell::default(),
             clock,
             now,
             batch: Batch::default(),
@@ -398,6 +400,11 @@ impl Worker {
     /// One script runs at a time, and none from within another.
     pub(super) fn interpreter(&self) -> RefMut<'_, Interpreter> {
         self.interpreter.borrow_mut()
+    }
+
+    /// The script of a name as a client sent it.
+    pub(super) fn script(&self, name: &[u8]) -> Option<Arc<Script>> {
+        self.service.scripts().named(name, &mut self.recent.borrow_mut())
     }
 
     /// Of the script that it runs.
