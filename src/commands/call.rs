@@ -11,7 +11,6 @@ use std::sync::Arc;
 use bumpalo::Bump;
 
 use super::connection::REDIS_VERSION;
-use super::details;
 use super::host::Host;
 use super::last_quota::LastQuota;
 use super::monitor::Origin;
@@ -26,7 +25,7 @@ use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
 use crate::engine::{Patience, Stats};
-use crate::lua::{Interpreter, Setup};
+use crate::lua::{Interpreter, Recent, Script, Setup};
 use crate::policy::Snapshot;
 use crate::prefilter::Lane;
 use crate::protocol::{Args, Error, Reply};
@@ -71,6 +70,7 @@ pub(crate) struct Worker {
     runs_scripts: bool,
     interpreter: RefCell<Interpreter>,
     last_quota: LastQuota,
+    recent: RefCell<Recent>,
     clock: Clock,
     pub(super) now: Timestamp,
     batch: Batch,
@@ -113,6 +113,7 @@ impl Worker {
             runs_scripts,
             interpreter,
             last_quota: LastQuota::default(),
+            recent: RefCell::default(),
             clock,
             now,
             batch: Batch::default(),
@@ -327,6 +328,11 @@ impl Worker {
         self.interpreter.borrow_mut()
     }
 
+    /// The script of a name as a client sent it.
+    pub(super) fn script(&self, name: &[u8]) -> Option<Arc<Script>> {
+        self.service.scripts().named(name, &mut self.recent.borrow_mut())
+    }
+
     /// Of the script that it runs.
     pub(super) fn slot(&self) -> &Slot {
         &self.slot
@@ -393,7 +399,7 @@ impl Worker {
         }
         let mut flags = flags;
         if session.transaction.is_open() {
-            if details::flags(entry).has(Flags::NO_MULTI) {
+            if entry.flags.has(Flags::NO_MULTI) {
                 return Err(Error::NotInTransaction);
             }
             if !flags.has(Flags::AT_ONCE) {
@@ -404,7 +410,7 @@ impl Worker {
         if self.lacks_room(flags) {
             return Err(Error::OutOfMemory);
         }
-        if self.service.engine().long().is_any() && !details::flags(entry).has(Flags::ALLOW_BUSY) {
+        if self.service.engine().long().is_any() && !entry.flags.has(Flags::ALLOW_BUSY) {
             return Err(self.service.running().busy());
         }
         Ok(())

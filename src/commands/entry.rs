@@ -11,7 +11,7 @@ pub(super) fn describe(entry: &Entry, subs: &[Entry], reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(&entry.name);
     reply.integer(entry.arity().as_redis());
-    let flags: Vec<&str> = details::flags(entry).names().collect();
+    let flags: Vec<&str> = entry.flags.names().collect();
     names(&flags, reply);
     let (first, last, step) = match entry.keys() {
         Keys::None | Keys::All | Keys::Counted { first: None, .. } => (0, 0, 0),

@@ -13,7 +13,6 @@ use super::session::Session;
 use super::spec::{Flags, KeyList};
 use super::twins::{self, Declined, Number};
 use crate::engine::{Scope, View};
-use crate::lua::Sha;
 use crate::protocol::{Args, Error, Reply};
 
 /// A script's twin with what the script was given.
@@ -45,7 +44,7 @@ impl<'a> Native<'a> {
         if let Some(last) = last.filter(|last| last.request.get(1) == request.get(1)) {
             return Self::new(worker, last.twin, (request, words));
         }
-        let script = worker.service.scripts().find(&Sha::parse(request.get(1)?)?)?;
+        let script = worker.script(request.get(1)?)?;
         let job = Job { program: Program::Script(&script), words, access: Access::ReadWrite };
         Self::new(worker, Self::twin_of(worker, session, &job)?, (request, words))
     }

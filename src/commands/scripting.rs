@@ -109,9 +109,13 @@ fn eval_sha(
     ground: Ground<'_, '_>,
     reply: &mut Reply<'_>,
 ) -> Answer {
-    let sha = request.get(1).and_then(Sha::parse).ok_or(Error::NoScript)?;
+    let name = request.get(1).unwrap_or_default();
+    let script = runner.worker.script(name);
+    if script.is_none() && Sha::parse(name).is_none() {
+        return Err(Error::NoScript);
+    }
     let words = Words::read(request, Error::NotInteger)?;
-    let script = runner.worker.service.scripts().find(&sha).ok_or(Error::NoScript)?;
+    let script = script.ok_or(Error::NoScript)?;
     let job = Job { program: Program::Script(&script), words, access };
     run(runner, &job, (request, ground), reply)
 }

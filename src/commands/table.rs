@@ -5,6 +5,7 @@
 
 use hashbrown::HashTable;
 
+use super::details;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use super::{FAMILIES, KeyHasher};
 use crate::protocol::{Args, Error};
@@ -29,10 +30,16 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) spec: &'static Spec,
     pub(crate) sub: Option<&'static Sub>,
-    is_administrative: bool,
+    /// All that Redis tells; the gate asks for them with each request of a transaction.
+    pub(super) flags: Flags,
 }
 
 impl Entry {
+    fn new(name: &str, spec: &'static Spec, sub: Option<&'static Sub>) -> Self {
+        let entry = Self { name: name.to_ascii_lowercase(), spec, sub, flags: Flags::NONE };
+        Self { flags: details::flags(&entry), ..entry }
+    }
+
     pub(crate) fn arity(&self) -> Arity {
         self.sub.map_or(self.spec.arity, |sub| sub.arity)
     }
@@ -52,16 +59,9 @@ impl Entry {
         self.sub.map_or(self.spec.handler, |sub| sub.handler)
     }
 
-    fn new(name: &str, spec: &'static Spec, sub: Option<&'static Sub>) -> Self {
-        let name = name.to_ascii_lowercase();
-        let entry = Self { name, spec, sub, is_administrative: false };
-        let is_administrative = super::details::flags(&entry).has(Flags::ADMIN);
-        Self { is_administrative, ..entry }
-    }
-
     /// For operators, where there is a password of theirs, and never shown to who monitors.
     pub(super) fn is_administrative(&self) -> bool {
-        self.is_administrative
+        self.flags.has(Flags::ADMIN)
     }
 
     pub(crate) fn summary(&self) -> &'static str {

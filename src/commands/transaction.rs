@@ -25,9 +25,12 @@ use crate::time::Timestamp;
 /// Requests of one transaction: more would hold up everyone else for too long.
 const REQUESTS_MAX: usize = 1 << 16;
 
-/// What those requests may take in memory: one value of the largest common size, and more
-/// small requests than there may be.
+/// What those requests may take: one value of the largest common size, and more small requests
+/// than there may be. The buffer that they grow in may have room for twice as much.
 const REQUESTS_BYTES_MAX: usize = 64 << 20;
+
+/// Room for requests that a connection keeps from one transaction to the next: a few usual ones.
+const KEPT_BYTES_MAX: usize = 1 << 10;
 
 /// Keys that one connection may watch.
 const WATCHED_MAX: usize = 1 << 14;
@@ -94,7 +97,7 @@ pub(super) const SPECS: &[Spec] = &[
 pub(crate) struct Transaction {
     /// Since MULTI.
     open: Option<Progress>,
-    requests: Vec<Queued>,
+    requests: Queue,
     watched: Watches,
 }
 
@@ -106,11 +109,50 @@ struct Progress {
     failed: bool,
 }
 
-/// A request that has passed the gate.
-#[derive(Debug)]
+/// Requests that have passed the gate, in one buffer.
+#[derive(Debug, Default)]
+struct Queue {
+    words: OwnedArgs,
+    requests: Vec<Queued>,
+}
+
+/// One of them: its command, and which of the words are its own.
+#[derive(Clone, Copy, Debug)]
 struct Queued {
     number: u16,
-    args: OwnedArgs,
+    first: usize,
+    count: usize,
+}
+
+impl Queue {
+    fn push(&mut self, number: u16, args: Args<'_>) {
+        let first = self.words.as_args().len();
+        args.iter().for_each(|word| self.words.push(word));
+        self.requests.push(Queued { number, first, count: args.len() });
+    }
+
+    fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u16, Args<'_>)> {
+        self.requests.iter().map(|request| (request.number, self.words_of(request)))
+    }
+
+    fn words_of(&self, request: &Queued) -> Args<'_> {
+        self.words.as_args().skip(request.first).first(request.count)
+    }
+
+    /// Forgets the requests, and keeps room for the next ones, if that is little.
+    fn emptied(mut self) -> Self {
+        let heap_bytes = self.words.heap_bytes() + self.requests.capacity() * size_of::<Queued>();
+        if heap_bytes > KEPT_BYTES_MAX {
+            return Self::default();
+        }
+        self.words.clear();
+        self.requests.clear();
+        self
+    }
 }
 
 /// A database, and a key that is watched in it.
@@ -151,26 +193,30 @@ impl Transaction {
         if open.failed {
             return Ok(());
         }
-        let args = OwnedArgs::copy(args);
-        let bytes = open.bytes + args.heap_bytes() + size_of::<Queued>();
+        let bytes = open.bytes + OwnedArgs::bytes_of(args) + size_of::<Queued>();
         if open.requests == REQUESTS_MAX || bytes > REQUESTS_BYTES_MAX {
             open.failed = true;
-            self.requests = Vec::new();
+            self.requests = Queue::default();
             return Err(Error::text(format!(
                 "MULTI: expected at most {REQUESTS_MAX} requests of {REQUESTS_BYTES_MAX} bytes \
                  in all"
             )));
         }
         (open.requests, open.bytes) = (open.requests + 1, bytes);
-        self.requests.push(Queued { number, args });
+        self.requests.push(number, args);
         Ok(())
     }
 
     /// Ends what MULTI began. Returns the requests, or `None` where one was refused.
-    fn close(&mut self) -> Option<Vec<Queued>> {
+    fn close(&mut self) -> Option<Queue> {
         let failed = self.open.take().is_none_or(|open| open.failed);
         let requests = std::mem::take(&mut self.requests);
         (!failed).then_some(requests)
+    }
+
+    /// Takes the requests back once they are carried out.
+    fn reuse(&mut self, requests: Queue) {
+        self.requests = requests.emptied();
     }
 }
 
@@ -280,7 +326,7 @@ fn exec(runner: &mut Runner<'_>, _: Args<'_>, _: Ground<'_, '_>, reply: &mut Rep
         forget_watched(service, runner.session, now);
         return Err(Error::ExecAborted);
     };
-    if requests.iter().any(|request| worker.lacks_room(worker.entry(request.number).spec.flags)) {
+    if requests.iter().any(|(number, _)| worker.lacks_room(worker.entry(number).spec.flags)) {
         forget_watched(service, runner.session, now);
         return Err(Error::exec_refused(&Error::OutOfMemory));
     }
@@ -300,28 +346,24 @@ fn exec(runner: &mut Runner<'_>, _: Args<'_>, _: Ground<'_, '_>, reply: &mut Rep
         forget(service, watched.into_keys(), now);
         return Err(Error::exec_refused(&Error::Busy));
     };
-    for (number, span) in timed {
-        let args = requests[number].args.as_args();
+    for (place, span) in timed {
+        let args = requests.words_of(&requests.requests[place]);
         service.note_duration(runner.session, runner.host, args, span);
     }
+    runner.session.transaction.reuse(requests);
     Ok(outcome)
 }
 
 /// The keys whose shards are to be locked; `None` for all shards.
-fn keys<'r>(
-    service: &Service,
-    requests: &'r [Queued],
-    watched: &'r Watches,
-) -> Option<KeyList<'r>> {
+fn keys<'r>(service: &Service, requests: &'r Queue, watched: &'r Watches) -> Option<KeyList<'r>> {
     let engine = service.engine();
     let mut keys: KeyList<'r> = watched.keys().map(|(_, key)| engine.key(key)).collect();
-    for Queued { number, args } in requests {
-        let entry = service.table().entry(*number)?;
+    for (number, args) in requests.iter() {
+        let entry = service.table().entry(number)?;
         // A script may ask for keys that it has not named.
-        if entry.sees_all(args.as_args()) || matches!(entry.handler(), Handler::Nested(_)) {
+        if entry.sees_all(args) || matches!(entry.handler(), Handler::Nested(_)) {
             return None;
         }
-        let args = args.as_args();
         let places = entry.keys().places(args);
         keys.extend(places.filter_map(|place| args.get(place)).map(|key| engine.key(key)));
     }
@@ -346,19 +388,18 @@ type Timed = (usize, (Timestamp, Timestamp));
 /// Carries out the requests. Returns those that are to be timed one by one.
 fn carry_out(
     runner: &mut Runner<'_>,
-    requests: &[Queued],
+    requests: &Queue,
     view: &mut View<'_>,
     reply: &mut Reply<'_>,
 ) -> (Vec<Timed>, Outcome) {
     let worker = runner.worker;
     let (mut timed, mut outcome) = (Vec::new(), Outcome::Reply);
     reply.array(requests.len());
-    for (place, Queued { number, args }) in requests.iter().enumerate() {
-        let args = args.as_args();
-        let is_timed = worker.is_timed_alone(*number, args);
+    for (place, (number, args)) in requests.iter().enumerate() {
+        let is_timed = worker.is_timed_alone(number, args);
         let began = is_timed.then(|| worker.clock().now());
-        runner.show((*number, args), Origin::Client);
-        match runner.run_within((*number, args), view, reply) {
+        runner.show((number, args), Origin::Client);
+        match runner.run_within((number, args), view, reply) {
             // Nothing waits here: what would, has answered.
             Ok(Outcome::Reply | Outcome::Pushed | Outcome::Block | Outcome::Held) => {}
             // An array has as many elements as it says.
@@ -388,7 +429,7 @@ mod tests {
             assert_eq!(transaction.queued().map(|(requests, _)| requests), Some(fitting));
             assert!(transaction.queue(0, args.as_args()).is_err());
             assert!(transaction.queue(0, args.as_args()).is_ok(), "as Redis answers, in vain");
-            assert!(transaction.requests.is_empty(), "nothing is kept");
+            assert_eq!(transaction.requests.len(), 0, "nothing is kept");
             assert!(transaction.close().is_none());
         }
     }

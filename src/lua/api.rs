@@ -249,9 +249,6 @@ fn guards(lua: &Lua, run: &Rc<Run>, table: &Table) -> mlua::Result<()> {
         Ok((lua.create_string(&thrown.text)?, thrown.is_reply, thrown.is_counted))
     })?;
     table.raw_set("message", look_into)?;
-    let armed = Rc::clone(run);
-    table.raw_set("arm", lua.create_function(move |lua, ()| armed.bound_memory(lua))?)?;
-    table.raw_set("lift", lua.create_function(|lua, ()| Run::free_memory(lua))?)?;
     let stopping = Rc::clone(run);
     let is_stopping = lua.create_function(move |_, ()| Ok(stopping.stop.get() != Stop::No))?;
     table.raw_set("is_stopping", is_stopping)?;

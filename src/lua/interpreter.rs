@@ -14,15 +14,15 @@ use std::sync::atomic::AtomicBool;
 
 use foldhash::fast::FixedState;
 use mlua::chunk::ChunkMode;
-use mlua::{Error as LuaError, Function, Lua, LuaOptions, MultiValue, Table, Value};
-use mlua::{StdLib, Variadic};
+use mlua::{Error as LuaError, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use smallvec::SmallVec;
 
 use super::EXTENSIONS;
 use super::api::natives;
 use super::call::{Call, Failure, Invocation};
 use super::failure::{Caught, PRELUDE, Thrown};
 use super::json;
-use super::run::{Kind, Run, Stop, lend};
+use super::run::{Bound, Ended, Kind, Run, Stop, lend};
 use super::scripts::{Origin, Script, Scripts};
 use super::sha::Sha;
 use super::shelf::CompiledLibraries;
@@ -38,8 +38,8 @@ const TEXTS_MAX: usize = 256;
 /// Longer texts are hashed each time, so that these take 16 MB at most, kept or not.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Words of a run that go over Lua's stack; more go as tables.
-const STACK_WORDS_MAX: usize = 250;
+/// Keys or arguments that take no memory on their way to Lua.
+const WORDS_USUAL: usize = 8;
 
 /// What an interpreter is made with.
 #[derive(Clone, Debug)]
@@ -55,6 +55,9 @@ pub(crate) struct Setup {
     /// Ends the running script soon after it is set. Who sets it takes it back.
     pub(crate) kill: Arc<AtomicBool>,
 }
+
+/// How a run has ended, and the values that it has left.
+pub(super) type Left = mlua::Result<(Ended, MultiValue)>;
 
 /// Runs scripts and functions on one thread.
 #[derive(Debug)]
@@ -225,23 +228,18 @@ impl Interpreter {
     }
 
     /// Calls Lua with the words of a run.
-    fn enter(
-        &self,
-        entry: &Function,
-        function: &Function,
-        invocation: Invocation<'_>,
-    ) -> mlua::Result<MultiValue> {
+    fn enter(&self, entry: &Function, function: &Function, invocation: Invocation<'_>) -> Left {
         let Invocation { keys, args, .. } = invocation;
-        let words: Option<Variadic<&str>> = (keys.len() + args.len() <= STACK_WORDS_MAX)
-            .then(|| keys.iter().chain(args.iter()).map(|word| str::from_utf8(word).ok()))
-            .and_then(Iterator::collect);
-        match words {
-            Some(words) => entry.call((function, keys.len(), words)),
-            None => entry.call((function, -1, self.sequence(keys)?, self.sequence(args)?)),
-        }
+        let (keys, args) = (self.sequence(keys)?, self.sequence(args)?);
+        entry.call((function, keys, args, Bound(&self.run)))
     }
 
     fn sequence(&self, words: Args<'_>) -> mlua::Result<Table> {
+        // mlua hands texts to Lua without a detour.
+        let texts = words.iter().map(|word| str::from_utf8(word).ok());
+        if let Some(texts) = texts.collect::<Option<SmallVec<[&str; WORDS_USUAL]>>>() {
+            return self.lua.create_sequence_from(texts);
+        }
         let table = self.lua.create_table_with_capacity(words.len(), 0)?;
         for word in words.iter() {
             table.raw_push(self.lua.create_string(word)?)?;
@@ -252,20 +250,18 @@ impl Interpreter {
     /// Makes the reply of what a run has left.
     fn conclude(
         &mut self,
-        left: mlua::Result<MultiValue>,
+        left: Left,
         name: impl FnOnce() -> String,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let values = left.unwrap_or_else(|error| {
-            MultiValue::from_vec(vec![Value::Integer(0), Value::Error(Box::new(error))])
+        let (Ended(how), values) = left.unwrap_or_else(|error| {
+            (Ended(Ended::ERROR), MultiValue::from_vec(vec![Value::Error(Box::new(error))]))
         });
         self.clear_up();
         let values = values.into_vec();
-        let (status, values) = values.split_first().expect("the prelude says how it ended");
-        let failed = matches!(status, Value::Integer(0));
         match self.run.stop.get() {
             Stop::Abandoned => return Err(Failure::Abandoned),
-            Stop::No if !failed => {}
+            Stop::No if how != Ended::ERROR => {}
             Stop::No | Stop::Killed | Stop::LoadedTooLong => {
                 let late = || Caught::late(values.first().unwrap_or(&Value::Nil));
                 let caught = self.run.caught.borrow_mut().take().unwrap_or_else(late);
@@ -276,9 +272,10 @@ impl Interpreter {
         let resp = self.run.resp.get();
         let mut writer =
             Writer { reply, resp, start, run: &self.run, walk: &self.entry.walk, steps: 0 };
-        let written = match status {
-            Value::Integer(2) => writer.array(values),
-            _ => writer.top(values.first().unwrap_or(&Value::Nil)),
+        let written = if how == Ended::ARRAY {
+            writer.array(&values)
+        } else {
+            writer.top(values.first().unwrap_or(&Value::Nil))
         };
         written.map_err(|error| {
             reply.take_back(start);

@@ -45,7 +45,7 @@ pub(crate) use call::{Abandon, Call, Failure, Invocation, LogLevel};
 pub(crate) use interpreter::{Interpreter, Setup};
 pub(crate) use json_encode::put_number;
 pub(crate) use libraries::{Found, Libraries, Library, RestorePolicy};
-pub(crate) use scripts::{Origin, Script, Scripts};
+pub(crate) use scripts::{Origin, Recent, Script, Scripts};
 pub(crate) use sha::Sha;
 pub(crate) use shebang::{ScriptFlags, UnknownFlags};
 pub(crate) use shelf::dump_libraries;

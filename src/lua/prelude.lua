@@ -396,69 +396,21 @@ strict(loading_globals)
 raw_setfenv(0, environment)
 
 -- How a run ended, for who called: what kind of value it left, and the value.
-local ERROR, VALUE, ARRAY, TABLE = 0, 1, 2, 3
+local ERROR, VALUE, ARRAY = 0, 1, 2
 
--- Arrays up to this length are handed over value by value.
+-- Arrays up to this length are handed over value by value; what stands behind a `nil` is no part.
 local SHORT = 8
 
 local function finish(ok, value)
-    native.lift()
     if not ok then
         return ERROR, value
     end
-    if type(value) ~= "table" then
+    if type(value) ~= "table" or raw_getmetatable(value) or value.err ~= nil or value.ok ~= nil
+        or value.double ~= nil or value.map ~= nil or value.set ~= nil
+        or value.big_number ~= nil or value.verbatim_string ~= nil or #value > SHORT then
         return VALUE, value
     end
-    if raw_getmetatable(value) or value.err ~= nil or value.ok ~= nil or value.double ~= nil
-        or value.map ~= nil or value.set ~= nil or value.big_number ~= nil
-        or value.verbatim_string ~= nil or #value > SHORT then
-        return TABLE, value
-    end
-    local length = 0
-    while value[length + 1] ~= nil do
-        length = length + 1
-    end
-    if length > SHORT then
-        return TABLE, value
-    end
-    return ARRAY, unpack(value, 1, length)
-end
-
-local function split_none(...)
-    return {}, { ... }
-end
-
-local function split_one(first, ...)
-    return { first }, { ... }
-end
-
-local function split_two(first, second, ...)
-    return { first, second }, { ... }
-end
-
-local function split_many(count, ...)
-    local keys, arguments, all = {}, {}, { ... }
-    for index = 1, count do
-        keys[index] = all[index]
-    end
-    for index = count + 1, select("#", ...) do
-        arguments[index - count] = all[index]
-    end
-    return keys, arguments
-end
-
--- The words of a run as two arrays; with a negative count they are that already.
-local function split(count, ...)
-    if count == 1 then
-        return split_one(...)
-    elseif count == 0 then
-        return split_none(...)
-    elseif count == 2 then
-        return split_two(...)
-    elseif count < 0 then
-        return ...
-    end
-    return split_many(count, ...)
+    return ARRAY, unpack(value, 1, #value)
 end
 
 local entry = {}
@@ -474,22 +426,19 @@ local function call_callee()
     return (callee(callee_keys, callee_arguments))
 end
 
-function entry.run(script, count, ...)
-    globals.KEYS, globals.ARGV = split(count, ...)
+function entry.run(script, keys, arguments)
+    globals.KEYS, globals.ARGV = keys, arguments
     callee = script
-    native.arm()
     return finish(raw_xpcall(call_script, native.caught))
 end
 
-function entry.call_function(f, count, ...)
-    callee, callee_keys, callee_arguments = f, split(count, ...)
-    native.arm()
+function entry.call_function(f, keys, arguments)
+    callee, callee_keys, callee_arguments = f, keys, arguments
     return finish(raw_xpcall(call_callee, native.caught))
 end
 
 function entry.load_library(chunk)
     library_metatable.__index = loading_globals
-    native.arm()
     callee = chunk
     local ok, err = raw_xpcall(call_script, native.caught)
     library_metatable.__index = function_globals

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use mlua::{HookTriggers, Lua, VmState};
+use mlua::{FromLua, HookTriggers, IntoLua, Lua, Value, VmState};
 
 use super::call::{Abandon, Call, LogLevel};
 use super::failure::{Caught, Thrown};
@@ -230,6 +230,31 @@ impl Run {
             Err(Thrown::stopped(&run.expect("the interpreter has put it there")).into())
         });
         armed.err().unwrap_or_else(|| Thrown::stopped(self).into())
+    }
+}
+
+/// Bounds Lua's memory when it is handed over, so it is the last of what an entry is given.
+pub(super) struct Bound<'r>(pub(super) &'r Run);
+
+impl IntoLua for Bound<'_> {
+    fn into_lua(self, lua: &Lua) -> mlua::Result<Value> {
+        self.0.bound_memory(lua).map(|()| Value::Nil)
+    }
+}
+
+/// What kind of value a run has left, by the prelude's number. It is the first that an entry
+/// gives back, and lifts the bound for the others.
+pub(super) struct Ended(pub(super) i64);
+
+impl Ended {
+    pub(super) const ERROR: i64 = 0;
+    pub(super) const ARRAY: i64 = 2;
+}
+
+impl FromLua for Ended {
+    fn from_lua(value: Value, lua: &Lua) -> mlua::Result<Self> {
+        Run::free_memory(lua)?;
+        i64::from_lua(value, lua).map(Self)
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use foldhash::fast::FixedState;
 use parking_lot::RwLock;
 
 use super::sha::Sha;
@@ -114,10 +115,19 @@ pub(crate) struct Scripts {
 
 #[derive(Debug, Default)]
 struct Kept {
-    by_sha: HashMap<Sha, Arc<Script>>,
+    by_sha: HashMap<Sha, Arc<Script>, FixedState>,
     evals: usize,
     eval_bytes: usize,
     loaded_bytes: usize,
+}
+
+/// The script that one worker was asked for last, by its name as it was sent: most clients ask
+/// for the same one again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    name: Vec<u8>,
+    script: Option<Arc<Script>>,
+    removals: u64,
 }
 
 /// What INFO tells.
@@ -137,6 +147,21 @@ impl Scripts {
 
     pub(crate) fn find(&self, sha: &Sha) -> Option<Arc<Script>> {
         self.kept.read().by_sha.get(sha).cloned()
+    }
+
+    /// The script of a name as it was sent; it is looked for only if it is not the one before.
+    pub(crate) fn named(&self, name: &[u8], recent: &mut Recent) -> Option<Arc<Script>> {
+        let removals = self.removals();
+        if recent.removals != removals || recent.name != name {
+            let script = self.find(&Sha::parse(name)?)?;
+            *recent = Recent { name: name.to_vec(), script: Some(script), removals };
+        }
+        recent.script.clone()
+    }
+
+    /// Moves when a script is forgotten.
+    fn removals(&self) -> u64 {
+        self.generation() + self.evicted.load(Relaxed) as u64
     }
 
     /// Moves when what workers have compiled is to be forgotten.
@@ -249,5 +274,22 @@ mod tests {
         scripts.flush();
         assert_eq!(scripts.stats(), ScriptStats { evicted: 1, ..ScriptStats::default() });
         assert_ne!(scripts.generation(), generation);
+    }
+
+    #[test]
+    fn script_that_is_forgotten_is_not_found_as_the_one_before() {
+        let (scripts, mut recent) = (Scripts::default(), Recent::default());
+        let script = add(&scripts, "return 1", Origin::Eval);
+        let (name, other) = (script.sha().hex(), Sha::of(b"return 2").hex());
+        let mut is_found = |name: &String| scripts.named(name.as_bytes(), &mut recent).is_some();
+        assert!(is_found(&name) && is_found(&name) && !is_found(&other) && is_found(&name));
+        for number in 0..EVAL_SCRIPTS_MAX {
+            add(&scripts, &format!("return '{number}'"), Origin::Eval);
+        }
+        assert!(!is_found(&name), "evicted");
+        add(&scripts, "return 1", Origin::Load);
+        assert!(is_found(&name));
+        scripts.flush();
+        assert!(!is_found(&name), "flushed");
     }
 }

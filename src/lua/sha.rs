@@ -21,11 +21,13 @@ impl Sha {
         if hex.len() != HEX_DIGITS {
             return None;
         }
-        let mut bytes = [0; 20];
+        let (mut bytes, mut seen) = ([0; 20], 0);
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = (digit(pair[0])? << 4) | digit(pair[1])?;
+            let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
+            seen |= high | low;
+            *byte = (high << 4) | low;
         }
-        Some(Self(bytes))
+        (seen < NO_DIGIT).then_some(Self(bytes))
     }
 
     pub(crate) fn hex(&self) -> String {
@@ -45,9 +47,19 @@ impl fmt::Debug for Sha {
     }
 }
 
-fn digit(text: u8) -> Option<u8> {
-    char::from(text).to_digit(16).map(|digit| digit as u8)
-}
+/// By the byte of a hexadecimal digit, its value; of other bytes more than a digit has.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
+
+const NO_DIGIT: u8 = 0x80;
 
 #[cfg(test)]
 mod tests {

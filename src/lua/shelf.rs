@@ -5,15 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, MultiValue, Value};
+use mlua::{Function, Value};
 
 use super::call::{Call, Failure, Invocation};
 use super::dump::{read_payload, write_payload};
 use super::failure::{Caught, Thrown};
-use super::interpreter::{Interpreter, compile_text};
+use super::interpreter::{Interpreter, Left, compile_text};
 use super::libraries::{Found, Libraries, Library, LibraryFunction, RestorePolicy};
 use super::register::{Registered, WRONG_NAME, is_name};
-use super::run::{Kind, Run, Stop};
+use super::run::{Bound, Ended, Kind, Run, Stop};
 use super::shebang::library_heading;
 use crate::protocol::{Error, Reply};
 
@@ -119,7 +119,7 @@ impl Interpreter {
             })?;
         self.run.begin(Kind::Loading);
         self.run.registered.borrow_mut().clear();
-        let left = self.entry.load_library.call::<MultiValue>(chunk);
+        let left = self.entry.load_library.call((chunk, Bound(&self.run)));
         self.clear_up();
         let registered = std::mem::take(&mut *self.run.registered.borrow_mut());
         if let Some(line) = loading_error(&self.run, left) {
@@ -147,10 +147,10 @@ fn checked_heading(code: &[u8]) -> Result<(Vec<u8>, usize), Error> {
 }
 
 /// Why a library could not be loaded.
-fn loading_error(run: &Run, left: mlua::Result<MultiValue>) -> Option<Vec<u8>> {
+fn loading_error(run: &Run, left: Left) -> Option<Vec<u8>> {
     let late = match left {
-        Ok(values) if run.stop.get() == Stop::No => match values.front() {
-            Some(Value::Integer(0)) => values.get(1).cloned().unwrap_or(Value::Nil),
+        Ok((Ended(how), values)) if run.stop.get() == Stop::No => match how {
+            Ended::ERROR => values.front().cloned().unwrap_or(Value::Nil),
             _ => return None,
         },
         Ok(_) => Value::Error(Box::new(Thrown::stopped(run).into())),

@@ -85,14 +85,17 @@ impl Writer<'_, '_> {
         self.value(value)
     }
 
+    /// Writes the values before the first `nil` as an array.
     pub(super) fn array(&mut self, values: &[Value]) -> Result<(), Error> {
+        let values = values.split(Value::is_nil).next().unwrap_or_default();
         self.reply.array(values.len());
         values.iter().try_for_each(|value| self.value(value))
     }
 
     /// Writes the value and all that is in it, without recursion: a script chooses how deep.
     fn value(&mut self, value: &Value) -> Result<(), Error> {
-        let mut open: Vec<Open> = self.one(value, 0)?.into_iter().collect();
+        let Some(outermost) = self.one(value, 0)? else { return Ok(()) };
+        let mut open = vec![outermost];
         while let Some(table) = open.last_mut() {
             match table.next(self.walk)? {
                 None => {

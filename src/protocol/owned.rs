@@ -49,6 +49,11 @@ impl OwnedArgs {
         self.spans.clear();
     }
 
+    /// What such words take in memory.
+    pub(crate) fn bytes_of(args: Args<'_>) -> usize {
+        args.iter().map(|word| word.len() + size_of::<Span>()).sum()
+    }
+
     /// What the words take in memory.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()

@@ -375,16 +375,19 @@ impl Connection {
         let Tools { scanner, out, answerer, pulse } = tools;
         pulse.begin_turn(answerer.begin(&self.peer, self.hub.clock()));
         let mut at = 0;
+        // The requests from `at` on, as far ahead as a group reaches.
+        let mut window: SmallVec<[Args<'_>; GROUP_MAX]> = SmallVec::new();
         while at < scanner.len() {
             // The bound is for what piles up: a single reply may be longer.
             if self.unsent.len() > self.hub.output_bytes_max() {
                 self.overflowed = true;
                 break;
             }
-            let window: SmallVec<[Args<'_>; GROUP_MAX]> =
-                (at..at + GROUP_MAX).map_while(|number| scanner.request(number, input)).collect();
+            let unseen = at + window.len()..at + GROUP_MAX;
+            window.extend(unseen.map_while(|number| scanner.request(number, input)));
             let (answered, outcome) = answerer.answer(&mut self.session, &*self.hub, &window, out);
             at += answered;
+            window.drain(..answered);
             match outcome {
                 Outcome::Close => {
                     self.closing = true;
