@@ -58,8 +58,8 @@ apt_packages() {
   local missing=()
   local row program package
   for row in cc:build-essential redis-server:redis-server redis-cli:redis-tools \
-    etcd:etcd-server openssl:openssl python3:python3 node:nodejs npm:npm ruby:ruby php:php-cli \
-    perl:perl go:golang-go; do
+    etcd:etcd-server prometheus:prometheus openssl:openssl python3:python3 node:nodejs npm:npm \
+    ruby:ruby php:php-cli perl:perl go:golang-go; do
     program=${row%%:*} package=${row#*:}
     have "$program" || missing+=("$package")
   done

@@ -11,6 +11,7 @@ mod config;
 mod embed;
 mod flags;
 mod floor;
+mod health;
 mod policy;
 mod resp;
 mod serve;
@@ -53,6 +54,7 @@ enum Command {
     /// Print the settings in force, as a document to start your own from.
     Config(config::Arguments),
     Check(check::Check),
+    Health(health::Health),
     #[command(subcommand)]
     Policy(policy::Policy),
     Bench(bench::Bench),
@@ -65,6 +67,7 @@ impl Command {
             Self::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Config(arguments) => config::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Check(arguments) => arguments.run(),
+            Self::Health(arguments) => arguments.run(),
             Self::Policy(policy) => policy.run(),
             Self::Bench(arguments) => arguments.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
@@ -93,6 +96,7 @@ Try it:
   tollgate policy lint policies/            look documents over; also diff, apply, explain
   tollgate bench                            load a running server, see its numbers
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
+  tollgate health                           is it well? for supervisors without curl
 
 Settings:
   tollgate config > my.yaml                 every setting, to edit

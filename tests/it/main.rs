@@ -9,6 +9,7 @@ mod client;
 mod clients;
 mod connections;
 mod debug;
+mod deploy;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod eviction;
@@ -30,6 +31,7 @@ mod policy_command;
 mod policy_program;
 mod operator;
 mod program;
+mod prometheus;
 mod pushes;
 mod readme;
 mod redis;
