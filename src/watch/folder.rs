@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::disk::folder_of;
 use super::files::{self, Listing};
+use super::keeper::COALESCE;
 use super::thread::Source;
 use super::writer::FolderStore;
 use super::{Fault, News};
@@ -28,8 +29,9 @@ use crate::time::Duration;
 
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// A change is in force within a second, however busy the writer.
+/// A change is in force within a second, however busy the writer: half of it at most is waiting.
 const SETTLE_MAX: Duration = Duration::from_millis(400);
+const _: () = assert!(SETTLE_MAX.as_millis() + COALESCE.as_millis() < 500);
 
 const SETTLE_ROUNDS: u64 = SETTLE_MAX.as_micros() / SETTLE.as_micros();
 
