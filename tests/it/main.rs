@@ -39,6 +39,7 @@ mod redis;
 mod redis_rs;
 #[cfg(feature = "etcd")]
 mod relay;
+mod remembered;
 mod resp;
 mod server;
 mod scripts;
