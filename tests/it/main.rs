@@ -6,6 +6,7 @@
 
 #[cfg(feature = "client-central")]
 mod client;
+mod checks;
 mod clients;
 mod connections;
 mod debug;
