@@ -14,7 +14,9 @@ mod floor;
 mod policy;
 mod resp;
 mod serve;
+mod table;
 mod target;
+mod top;
 
 pub use embed::{Running, start};
 
@@ -55,6 +57,7 @@ enum Command {
     Check(check::Check),
     #[command(subcommand)]
     Policy(policy::Policy),
+    Top(top::Top),
     Bench(bench::Bench),
     Floor(floor::Arguments),
 }
@@ -66,6 +69,7 @@ impl Command {
             Self::Config(arguments) => config::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Check(arguments) => arguments.run(),
             Self::Policy(policy) => policy.run(),
+            Self::Top(arguments) => arguments.run(),
             Self::Bench(arguments) => arguments.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
         }
@@ -91,6 +95,7 @@ Try it:
 
   tollgate check user:42 10 1m              the same from the shell, in words
   tollgate policy lint policies/            look documents over; also diff, apply, explain
+  tollgate top                              who is being limited now, live
   tollgate bench                            load a running server, see its numbers
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
 

@@ -40,6 +40,7 @@ mod relay;
 mod resp;
 mod server;
 mod scripts;
+mod top;
 mod transactions;
 mod transcript;
 mod twins;

@@ -85,7 +85,7 @@ pub(super) fn show(differences: &[Difference]) -> anyhow::Result<usize> {
     Ok(differences.len())
 }
 
-pub(super) fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
+pub(in crate::cli) fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("cannot write the answer")
 }
 

@@ -9,6 +9,9 @@ mod documents;
 mod explain;
 mod running;
 
+pub(super) use documents::say;
+pub(super) use running::tenants;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
