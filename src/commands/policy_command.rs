@@ -39,7 +39,7 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     complexity: "O(n) in the tenants, or in the bytes of a document",
     summary: "Look at the policies in force, and write them.",
     subcommands: &[
-        Sub::plain("DEL", Arity::at_least(3), "Remove a document, with all its tenants.", del),
+        Sub::plain("DEL", Arity::at_least(3), "Remove a tenant's document from the store.", del),
         Sub::plain("GET", Arity::exactly(3), "Return the document in force of a tenant.", get),
         Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
         Sub::plain("LINT", Arity::exactly(3), "Look a document over; write nothing.", lint_one),
