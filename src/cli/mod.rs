@@ -15,7 +15,9 @@ mod health;
 mod policy;
 mod resp;
 mod serve;
+mod table;
 mod target;
+mod top;
 
 pub use embed::{Running, start};
 
@@ -57,6 +59,7 @@ enum Command {
     Health(health::Health),
     #[command(subcommand)]
     Policy(policy::Policy),
+    Top(top::Top),
     Bench(bench::Bench),
     Floor(floor::Arguments),
 }
@@ -69,6 +72,7 @@ impl Command {
             Self::Check(arguments) => arguments.run(),
             Self::Health(arguments) => arguments.run(),
             Self::Policy(policy) => policy.run(),
+            Self::Top(arguments) => arguments.run(),
             Self::Bench(arguments) => arguments.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
         }
@@ -94,6 +98,7 @@ Try it:
 
   tollgate check user:42 10 1m              the same from the shell, in words
   tollgate policy lint policies/            look documents over; also diff, apply, explain
+  tollgate top                              who is being limited now, live
   tollgate bench                            load a running server, see its numbers
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
   tollgate health                           is it well? for supervisors without curl

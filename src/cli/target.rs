@@ -150,6 +150,7 @@ impl Target {
         let text = String::from_utf8_lossy(error);
         match text.split_once(' ').map_or(&*text, |(code, _)| code) {
             "NOAUTH" => anyhow!("{self} asks for a password; give it by --password"),
+            "NOPERM" => anyhow!("{self} lets only operators do that; give their password: {text}"),
             "WRONGPASS" => anyhow!("{self} refused the password: {text}"),
             _ => anyhow!("{self} answered an error: {text}"),
         }
@@ -187,6 +188,10 @@ impl Connection {
     /// Sends a request and returns the whole reply, unless that is an error.
     pub(super) fn ask_whole(&mut self, args: &[impl AsRef<[u8]>]) -> anyhow::Result<OwnedFrame> {
         self.send(args)?;
+        self.next_whole()
+    }
+
+    fn next_whole(&mut self) -> anyhow::Result<OwnedFrame> {
         loop {
             let decoded = resp::decode_whole(&self.unread);
             if let Some((reply, length)) = decoded.with_context(|| self.server.no_resp())? {
@@ -200,10 +205,31 @@ impl Connection {
         }
     }
 
+    /// Sends requests together and returns their whole replies, unless one is an error.
+    ///
+    /// The server may answer before it has read all: `requests` must fit the buffers between us.
+    pub(super) fn ask_together(
+        &mut self,
+        requests: &[Vec<impl AsRef<[u8]>>],
+    ) -> anyhow::Result<Vec<OwnedFrame>> {
+        let mut bytes = Vec::new();
+        for args in requests {
+            write_request(args, &mut bytes);
+        }
+        self.write(&bytes)?;
+        // All are read, so that after an error the next question has its own reply.
+        let replies: Vec<_> = requests.iter().map(|_| self.next_whole()).collect();
+        replies.into_iter().collect()
+    }
+
     fn send(&mut self, args: &[impl AsRef<[u8]>]) -> anyhow::Result<()> {
         let mut request = Vec::new();
         write_request(args, &mut request);
-        self.stream.write_all(&request).map_err(|err| self.lost(&err))
+        self.write(&request)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.stream.write_all(bytes).map_err(|err| self.lost(&err))
     }
 
     /// Asks for something that only an error can be an answer of interest to.

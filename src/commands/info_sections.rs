@@ -327,6 +327,7 @@ pub(super) fn keyspace(call: &Call<'_, '_>, out: &mut String) {
 pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
     let (facts, engine) = (call.host.facts(), call.service.engine());
     let stats = call.service.baseline().stats_since(&call.stats());
+    let from_memory = call.service.prefilter().counts().repeated;
     let twins = call.service.twin_counts();
     let scripts = call.service.script_runs();
     lines!(
@@ -352,10 +353,10 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         facts.workers,
         engine.shards(),
         stats.allowed,
-        stats.denied + call.service.prefilter().counts().answered,
+        stats.denied + from_memory,
         stats.buckets,
         stats.holds_expired,
-        call.service.prefilter().counts().answered,
+        from_memory,
         call.service.unknown_tenants(),
         twins.iter().map(|twin| twin.answered).sum::<u64>(),
         twins.iter().map(|twin| twin.declined).sum::<u64>(),

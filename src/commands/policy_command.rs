@@ -7,13 +7,14 @@
 //! A document may hold several tenants. It is written as a whole, so one that would take other
 //! tenants away by being silent of them is refused.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::call::{Answer, Call};
 use super::command;
-use super::policy_order::PolicyOrder;
+use super::policy_order::{PolicyOrder, PolicyRefusal};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use super::waiting;
@@ -38,13 +39,13 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     complexity: "O(n) in the tenants, or in the bytes of a document",
     summary: "Look at the policies in force, and write them.",
     subcommands: &[
-        Sub::plain("DEL", Arity::exactly(3), "Remove a tenant's document from the store.", del),
+        Sub::plain("DEL", Arity::at_least(3), "Remove a tenant's document from the store.", del),
         Sub::plain("GET", Arity::exactly(3), "Return the document in force of a tenant.", get),
         Sub::plain("HELP", Arity::exactly(2), "Return helpful text.", command::help),
         Sub::plain("LINT", Arity::exactly(3), "Look a document over; write nothing.", lint_one),
         Sub::plain("LIST", Arity::exactly(2), "Return the tenants in force.", list),
         Sub::plain("REVISION", Arity::exactly(2), "Return the revision in force.", revision),
-        Sub::plain("SET", Arity::exactly(4), "Write a tenant's document to the store.", set),
+        Sub::plain("SET", Arity::between(4, 6), "Write a tenant's document to the store.", set),
         Sub::plain("STATUS", Arity::exactly(2), "Show how every document stands.", status),
     ],
     handler: Handler::Parent,
@@ -126,9 +127,18 @@ fn lint_one(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
-/// RL.POLICY SET tenant document
+/// RL.POLICY SET tenant document [IFEQ document]
 fn set(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
+    const USAGE: &str = "IFEQ document";
     let tenant = tenant(call)?;
+    let instead_of = match (call.args.get(4), call.args.get(5)) {
+        (None, _) => None,
+        (Some(word), _) if !word.eq_ignore_ascii_case(b"IFEQ") => {
+            return Err(Error::bad_word("RL.POLICY SET", word, USAGE));
+        }
+        (Some(word), None) => return Err(Error::missing_value("RL.POLICY SET", word, USAGE)),
+        (Some(_), Some(text)) => Some(Bytes::copy_from_slice(text)),
+    };
     let text = call.args.get(3).unwrap_or_default();
     let options = call.service.runtime().policies;
     let parsed = parse(text, Some(tenant), &options, call.now);
@@ -142,18 +152,30 @@ fn set(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let source = call.service.policies().source(tenant);
     check_others(call, (tenant, source.as_deref()), &names)?;
     let text = Some(Bytes::copy_from_slice(text));
-    Ok(order(call, PolicyOrder { tenant: tenant.into(), source, text }, reply))
+    Ok(order(call, PolicyOrder { tenant: tenant.into(), source, text, instead_of }, reply))
 }
 
-/// RL.POLICY DEL tenant
+/// RL.POLICY DEL tenant [tenant ...]: the document that holds them, and no others.
 fn del(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let tenant = tenant(call)?;
-    let Some(source) = call.service.policies().source(tenant) else {
-        return Err(Error::text(format!("there is no tenant `{tenant}`")));
-    };
-    check_others(call, (tenant, Some(&source)), &[])?;
-    let source = Some(source);
-    Ok(order(call, PolicyOrder { tenant: tenant.into(), source, text: None }, reply))
+    let mut sources = call.args.skip(2).iter().map(|name| {
+        let name = String::from_utf8_lossy(name);
+        let source = call.service.policies().source(&name);
+        source.ok_or_else(|| Error::text(format!("there is no tenant `{name}`")))
+    });
+    let source = sources.next().expect("a tenant is named")?;
+    for other in sources {
+        let other = other?;
+        if other != source {
+            return Err(Error::text(format!("they are of two documents: `{source}`, `{other}`")));
+        }
+    }
+    let named: Vec<_> = call.args.skip(2).iter().map(String::from_utf8_lossy).collect();
+    let named: Vec<&str> = named.iter().map(|name| &**name).collect();
+    check_others(call, (tenant, Some(&source)), &named)?;
+    let order =
+        PolicyOrder { tenant: tenant.into(), source: Some(source), text: None, instead_of: None };
+    Ok(self::order(call, order, reply))
 }
 
 fn tenant<'c>(call: &Call<'c, '_>) -> Result<&'c str, Error> {
@@ -185,11 +207,22 @@ fn check_others(
 /// Hands an order on; who carries it out answers.
 fn order(call: &mut Call<'_, '_>, order: PolicyOrder, reply: &Reply<'_>) -> Outcome {
     let (outcome, wait) = waiting::begin_for_word(call.service, call.session, reply.resp());
-    let answer = move |result: Result<(), super::PolicyRefusal>| {
-        wait.tell(result.map_err(|refusal| Error::text(refusal.to_string())));
+    let answer = move |result: Result<(), PolicyRefusal>| {
+        wait.tell(result.map_err(|refusal| match refusal {
+            PolicyRefusal::Changed => Error::Text { code: "CHANGED", text: told(&refusal) },
+            PolicyRefusal::Busy
+            | PolicyRefusal::NoStore
+            | PolicyRefusal::OneFile(_)
+            | PolicyRefusal::Name
+            | PolicyRefusal::Failed(_) => Error::text(told(&refusal)),
+        }));
     };
     call.host.write_policy(call.session.id, order, Box::new(answer));
     outcome
+}
+
+fn told(refusal: &PolicyRefusal) -> Cow<'static, str> {
+    refusal.to_string().into()
 }
 
 /// The text that every reader of documents gives, with the place in front.

@@ -13,6 +13,8 @@ pub(crate) struct PolicyOrder {
     pub(crate) source: Option<Box<str>>,
     /// `None` removes it.
     pub(crate) text: Option<Bytes>,
+    /// What the store must hold for anything to be written; none where that does not matter.
+    pub(crate) instead_of: Option<Bytes>,
 }
 
 /// Why nothing was written. Clients read it.
@@ -24,6 +26,8 @@ pub(crate) enum PolicyRefusal {
     NoStore,
     #[error("policies come from one file, edit that: {0}")]
     OneFile(String),
+    #[error("the store holds another document by now")]
+    Changed,
     #[error("a file cannot be named after this tenant")]
     Name,
     #[error("{0}")]

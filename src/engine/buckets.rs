@@ -283,19 +283,19 @@ impl View<'_> {
     }
 
     /// Forgets every bucket, reservation and lease of a tenant in the shards that are held, by the
-    /// tenant's part of their names. Returns how many there were.
+    /// tenant's part of their names. Returns how many there were, none whose time was over.
     pub(crate) fn forget_tenant(&mut self, tenant: &[u8]) -> usize {
-        let mut forgotten = 0;
+        let (mut forgotten, now) = (0, self.now);
         for (_, shard) in &mut self.guards {
             let Some(table) = shard.table(BUCKETS) else { continue };
             let mut slots: Vec<Slot> = Vec::new();
             table.walk(0, &mut { usize::MAX }, |slot, entry| {
                 if entry.is_of_tenant(tenant) {
+                    forgotten += usize::from(!entry.is_expired(now));
                     slots.push(slot);
                 }
                 std::ops::ControlFlow::Continue(())
             });
-            forgotten += slots.len();
             for slot in slots {
                 shard.remove(BUCKETS, slot);
             }

@@ -39,7 +39,7 @@ mod tenant;
 mod tests;
 mod words;
 
-pub(crate) use amend::{Override, amend};
+pub(crate) use amend::{AmendError, Amended, Override, amend};
 pub(crate) use book::{Applied, Book, Change, DocumentStatus};
 pub(crate) use bucket::shown_bucket;
 pub(crate) use calendar::{Calendar, CalendarUnit, Period};

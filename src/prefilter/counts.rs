@@ -15,6 +15,7 @@ pub(crate) struct Lane(CachePadded<Counters>);
 struct Counters {
     answered: AtomicU64,
     missed: AtomicU64,
+    repeated: AtomicU64,
     remembered: AtomicU64,
     displaced: AtomicU64,
 }
@@ -22,10 +23,13 @@ struct Counters {
 /// The sum over threads.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Counts {
-    /// Denials repeated without asking the engine.
+    /// Questions that the memory had an answer to. A request that is planned a second time asks
+    /// twice.
     pub(crate) answered: u64,
     /// Questions that went on to the engine.
     pub(crate) missed: u64,
+    /// Requests that were denied from memory, each counted once.
+    pub(crate) repeated: u64,
     /// Denials remembered in a free place, or over one of the same bucket and cost.
     pub(crate) remembered: u64,
     /// Denials remembered over one of another bucket that still held.
@@ -41,6 +45,11 @@ impl Lane {
         count(&self.0.missed);
     }
 
+    /// A client is told what the memory has answered.
+    pub(crate) fn repeated(&self) {
+        count(&self.0.repeated);
+    }
+
     pub(super) fn remembered(&self) {
         count(&self.0.remembered);
     }
@@ -50,9 +59,10 @@ impl Lane {
     }
 
     pub(super) fn add_to(&self, sum: &mut Counts) {
-        let Counters { answered, missed, remembered, displaced } = &*self.0;
+        let Counters { answered, missed, repeated, remembered, displaced } = &*self.0;
         sum.answered += answered.load(Ordering::Relaxed);
         sum.missed += missed.load(Ordering::Relaxed);
+        sum.repeated += repeated.load(Ordering::Relaxed);
         sum.remembered += remembered.load(Ordering::Relaxed);
         sum.displaced += displaced.load(Ordering::Relaxed);
     }

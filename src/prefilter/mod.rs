@@ -390,7 +390,8 @@ mod tests {
         desk.ask(&question, NOW);
         desk.prefilter.ask(&other, &question, NOW, |_| 49);
         desk.ask(&desk.question(2), NOW);
-        let expected = Counts { answered: 2, missed: 1, remembered: 1, displaced: 0 };
+        other.repeated();
+        let expected = Counts { answered: 2, missed: 1, repeated: 1, remembered: 1, displaced: 0 };
         assert_eq!(desk.prefilter.counts(), expected);
     }
 }

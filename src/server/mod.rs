@@ -16,6 +16,8 @@ mod options;
 mod peer;
 mod process;
 mod rates;
+#[cfg(test)]
+mod repeated_denials;
 mod scratch;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,11 @@ use crate::time::{Clock, Timestamp};
 /// A hub without connections, at the epoch.
 pub(crate) fn hub(password: &str, protected: bool) -> Hub {
     let initial = Initial { password: password.to_owned(), protected, ..Initial::small() };
-    let clock = Clock::manual(Timestamp::EPOCH);
+    hub_of(initial, Clock::manual(Timestamp::EPOCH))
+}
+
+/// A hub without connections, with settings of its own.
+pub(super) fn hub_of(initial: Initial, clock: Clock) -> Hub {
     let service = Service::new(Engine::new(4, 1), Runtime::new(initial), clock.now());
     let identity = Identity {
         run_id: "0".repeat(40),

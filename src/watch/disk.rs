@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes `bytes` beside the file, under a hidden name, and puts that in its place.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Behind a link stands the file that is meant.
     let path = fs::canonicalize(path).unwrap_or_else(|_is_new| path.to_owned());
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;

@@ -34,6 +34,7 @@ mod replica;
 mod thread;
 mod writer;
 
+pub(crate) use disk::replace;
 #[cfg(feature = "etcd")]
 pub(crate) use etcd::watch_etcd;
 pub(crate) use files::documents;

@@ -201,8 +201,12 @@ mod tests {
     /// What comes of an order.
     fn submit(watch: &Watch, text: Option<&'static [u8]>) -> Result<(), PolicyRefusal> {
         let (answer, answered) = sync_channel(1);
-        let order =
-            PolicyOrder { tenant: "a".into(), source: None, text: text.map(Bytes::from_static) };
+        let order = PolicyOrder {
+            tenant: "a".into(),
+            source: None,
+            text: text.map(Bytes::from_static),
+            instead_of: None,
+        };
         let tell = move |result| answer.send(result).expect("it is waited for");
         watch.writer().submit(order, Box::new(tell));
         answered.recv().expect("every order is answered")

@@ -4,6 +4,7 @@
 //! included. What was written comes back by the watch, and only then is it in force.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use tokio::sync::mpsc;
@@ -93,6 +94,18 @@ impl Store for FolderStore {
             return Err(PolicyRefusal::OneFile(self.0.display().to_string()));
         }
         let path = self.place(&order)?;
+        if let Some(expected) = &order.instead_of {
+            // Our own orders come one after another; whoever else writes into the folder may come
+            // between this look and the writing, for a folder knows no transactions.
+            match disk::read(&path, expected.len()) {
+                Ok(found) if found == *expected => {}
+                Ok(_) => return Err(PolicyRefusal::Changed),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(PolicyRefusal::Changed);
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
         match order.text {
             Some(text) => disk::replace(&path, &text).map_err(failed),
             None => std::fs::remove_file(&path).map_err(failed),
@@ -132,6 +145,7 @@ mod tests {
             tenant: tenant.into(),
             source: source.map(Into::into),
             text: text.map(|text| Bytes::from_static(text.as_bytes())),
+            instead_of: None,
         }
     }
 
@@ -153,6 +167,25 @@ mod tests {
         assert!(!file.exists());
         let again = carry_out(folder.path(), order("acme", source, None));
         assert!(matches!(again, Err(PolicyRefusal::Failed(_))));
+    }
+
+    #[test]
+    fn file_is_written_only_in_place_of_what_was_meant() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("acme.yaml");
+        let in_place_of = |before, text| {
+            let instead_of = Some(Bytes::from_static(before));
+            let order = PolicyOrder { instead_of, ..order("acme", None, Some(text)) };
+            carry_out(folder.path(), order)
+        };
+        assert_eq!(in_place_of(b"", "new"), Err(PolicyRefusal::Changed), "it is not there");
+        std::fs::write(&file, "one").expect("it is written");
+        for other in [b"on".as_slice(), b"one ", b"ONE", b""] {
+            assert_eq!(in_place_of(other, "new"), Err(PolicyRefusal::Changed));
+        }
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "one");
+        assert_eq!(in_place_of(b"one", "two"), Ok(()));
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "two");
     }
 
     #[test]

@@ -107,6 +107,13 @@ impl Etcd {
         put.header().expect("a header").revision()
     }
 
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
+        let get = async |mut client: Client| client.get(key, None).await;
+        let found = self.ask(get).expect("it answers");
+        let text = |key: &etcd_client::KeyValue| key.value_str().expect("it is text").to_owned();
+        found.kvs().first().map(text)
+    }
+
     pub(crate) fn delete(&self, key: &str) -> i64 {
         let delete = async |mut client: Client| client.delete(key, None).await;
         let deleted = self.ask(delete).expect("it answers");

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "client-central")]
 mod client;
+mod checks;
 mod clients;
 mod connections;
 mod debug;
@@ -43,6 +44,7 @@ mod remembered;
 mod resp;
 mod server;
 mod scripts;
+mod top;
 mod transactions;
 mod transcript;
 mod twins;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::policies::{IN_FORCE, is, tenant, wait_until};
+use crate::policies::{APPLIED, IN_FORCE, is, tenant, wait_until};
 use crate::resp::Connection;
 use crate::server::Tollgate;
 
@@ -37,6 +37,55 @@ fn written_policy_comes_back_by_the_watch_and_is_removed_likewise() {
     assert_eq!(connection.line("RL.CHECK acme /a"), "*5 :0 :-1 :-1 :-1 :0");
 }
 
+/// Writes and removes a policy at a server with an operators' password. `stored` tells what the
+/// store holds of it.
+fn written_and_removed_by_an_operator(tollgate: &Tollgate, stored: impl Fn() -> Option<String>) {
+    let mut connection = tollgate.connect();
+    let (first, second) = (tenant("acme", 3), tenant("acme", 5));
+    let refused = "-NOPERM User default has no permissions to run the 'rl.policy|set' command";
+    assert_eq!(policy(&mut connection, &["SET", "acme", &first]), refused);
+    assert_eq!(stored(), None);
+    let mut operator = tollgate.connect();
+    assert_eq!(operator.line("AUTH operator lift"), "+OK");
+    assert_eq!(policy(&mut operator, &["SET", "acme", &first]), "+OK");
+    assert_eq!(stored(), Some(first.clone()));
+    wait_until(tollgate, |page| is(page, APPLIED, 1));
+    assert_eq!(connection.line("RL.CHECK acme /a"), "*5 :0 :3 :2 :-1 :1000");
+    let changed = "-CHANGED the store holds another document by now";
+    assert_eq!(policy(&mut operator, &["SET", "acme", &second, "IFEQ", &second[1..]]), changed);
+    assert_eq!(policy(&mut operator, &["SET", "acme", &second, "IFEQ", &first]), "+OK");
+    assert_eq!(policy(&mut operator, &["SET", "acme", &first, "IFEQ", &first]), changed);
+    wait_until(tollgate, |page| is(page, APPLIED, 2));
+    assert_eq!(connection.line("RL.CHECK acme /a"), "*5 :0 :5 :3 :-1 :1000", "one was spent");
+    let refused = "-NOPERM User default has no permissions to run the 'rl.policy|del' command";
+    assert_eq!(policy(&mut connection, &["DEL", "acme"]), refused);
+    assert_eq!(stored(), Some(second));
+    assert_eq!(policy(&mut operator, &["DEL", "acme"]), "+OK");
+    assert_eq!(stored(), None);
+    wait_until(tollgate, |page| is(page, IN_FORCE, 0));
+    assert_eq!(connection.line("RL.CHECK acme /a"), "*5 :0 :-1 :-1 :-1 :0");
+}
+
+const OPERATED: [&str; 2] = ["--set", "server.operator_password=lift"];
+
+#[test]
+fn operator_alone_writes_policies_to_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("its name is text");
+    let tollgate = Tollgate::start(&[&OPERATED[..], &["--policies", path]].concat());
+    written_and_removed_by_an_operator(&tollgate, || {
+        fs::read_to_string(folder.path().join("acme.yaml")).ok()
+    });
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn operator_alone_writes_policies_to_etcd() {
+    let etcd = crate::etcd::Etcd::start();
+    let tollgate = Tollgate::start(&[&OPERATED[..], &["--etcd", &etcd.url()]].concat());
+    written_and_removed_by_an_operator(&tollgate, || etcd.get("/policies/acme"));
+}
+
 #[test]
 fn refused_document_is_not_written() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -66,4 +115,11 @@ fn document_of_several_tenants_is_written_as_a_whole_or_not_at_all() {
     assert_eq!(policy(&mut connection, &["SET", "a", &list(2)]), "+OK");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), list(2));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    fs::write(folder.path().join("c.yaml"), tenant("c", 1)).expect("it is written");
+    wait_until(&tollgate, |page| is(page, IN_FORCE, 2));
+    let told = policy(&mut connection, &["DEL", "a", "b", "c"]);
+    assert!(told.starts_with("-ERR they are of two documents: `"), "{told}");
+    assert_eq!(policy(&mut connection, &["DEL", "a", "d"]), "-ERR there is no tenant `d`");
+    assert_eq!(policy(&mut connection, &["DEL", "b", "a"]), "+OK");
+    assert!(!file.exists());
 }

@@ -10,7 +10,10 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::Plan;
-use crate::cli::resp::{Decision, Reply, Verdict};
+use crate::cli::{
+    resp::{Decision, Reply, Verdict},
+    table::thousands,
+};
 use crate::time::{Duration, Timestamp};
 
 /// Longer latencies count as this one.
@@ -201,19 +204,6 @@ fn span(micros: u64) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,7 +276,6 @@ mod tests {
 
     #[test]
     fn figures_are_readable() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([7, 1_250, 2_500_000].map(span), ["7 us", "1.25 ms", "2.50 s"]);
     }
 }

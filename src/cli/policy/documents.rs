@@ -2,13 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context;
+use serde_json::{Value, json};
 
-use crate::cli::{BAD_INPUT, FAILED};
 use crate::config::Settings;
-use crate::policy::{self, Book, Change, Difference, Snapshot, Terms, What};
+use crate::policy::{self, Book, Change, Difference, DocumentStatus, Snapshot, Terms, What};
 use crate::time::{Clock, Timestamp};
 use crate::watch;
 
@@ -32,15 +31,18 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// All of them in force together; or how many are refused, once each was told.
-pub(super) fn compile(changes: Vec<Change>) -> anyhow::Result<Result<Book, usize>> {
+/// All of them in force together; or what is refused.
+pub(super) fn compile(changes: Vec<Change>) -> anyhow::Result<Result<Book, Vec<DocumentStatus>>> {
     let mut book = Book::new(&options()?);
-    let applied = book.apply(changes, now());
-    for refused in &applied.refused {
-        let error = refused.error.as_deref().unwrap_or_default();
-        eprintln!("error: {}:{}:{}: {error}", refused.source, refused.line, refused.column);
+    let refused = book.apply(changes, now()).refused;
+    Ok(if refused.is_empty() { Ok(book) } else { Err(refused) })
+}
+
+/// Tells a person what is refused.
+pub(super) fn complain(refused: &[DocumentStatus]) {
+    for DocumentStatus { source, error, line, column, .. } in refused {
+        eprintln!("error: {source}:{line}:{column}: {}", error.as_deref().unwrap_or_default());
     }
-    Ok(if applied.refused.is_empty() { Ok(book) } else { Err(applied.refused.len()) })
 }
 
 /// The tenants of a snapshot.
@@ -48,30 +50,8 @@ pub(super) fn terms(snapshot: &Snapshot) -> impl Iterator<Item = &Terms> {
     snapshot.tenants().map(|tenant| &***tenant)
 }
 
-pub(super) fn lint(paths: &[PathBuf], strict: bool) -> anyhow::Result<ExitCode> {
-    let changes = read(paths)?;
-    let (count, options, mut doubts) = (changes.len(), options()?, 0);
-    for change in &changes {
-        let Change::Put { source, tenant, text, .. } = change else { continue };
-        // One that is refused is told below, together with those that only clash.
-        let findings = policy::lint(text, tenant.as_deref(), &options, now()).unwrap_or_default();
-        doubts += findings.len();
-        for finding in findings {
-            eprintln!("warning: {source}:{finding}");
-        }
-    }
-    Ok(match compile(changes)? {
-        Err(_) => ExitCode::from(BAD_INPUT),
-        Ok(book) => {
-            let tenants = book.snapshot().tenants().count();
-            say(format_args!("{count} documents, {tenants} tenants, {doubts} warnings"))?;
-            if strict && doubts > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
-        }
-    })
-}
-
-/// Prints differences, in colour where a person looks on. Returns how many.
-pub(super) fn show(differences: &[Difference]) -> anyhow::Result<usize> {
+/// Prints differences, in colour where a person looks on.
+pub(super) fn show(differences: &[Difference]) -> anyhow::Result<()> {
     let is_coloured = std::io::stdout().is_terminal();
     for difference in differences {
         let (sign, colour) = match difference.what {
@@ -82,10 +62,31 @@ pub(super) fn show(differences: &[Difference]) -> anyhow::Result<usize> {
         let [on, off] = if is_coloured { [colour, "\x1b[0m"] } else { ["", ""] };
         say(format_args!("{on}{sign} {difference}{off}"))?;
     }
-    Ok(differences.len())
+    Ok(())
 }
 
-pub(super) fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
+/// Differences for a program.
+pub(super) fn as_json(differences: &[Difference]) -> Value {
+    let json = |difference: &Difference| {
+        let Difference { tenant, rule, what } = difference;
+        let mut json = json!({"tenant": tenant, "rule": rule});
+        match what {
+            What::Added => json["what"] = json!("added"),
+            What::Removed => json["what"] = json!("removed"),
+            What::Changed { field, before, after } => {
+                json["what"] = json!("changed");
+                json["field"] = json!(field);
+                // Null is the default of a side that does not say.
+                json["before"] = json!(before);
+                json["after"] = json!(after);
+            }
+        }
+        json
+    };
+    differences.iter().map(json).collect()
+}
+
+pub(in crate::cli) fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("cannot write the answer")
 }
 

@@ -63,6 +63,9 @@ impl<'a> Checked<'a> {
         reply: &mut Reply<'_>,
     ) {
         let verdict = self.early.unwrap_or_else(|| self.inquiry.decide(witness, view));
+        if verdict.source == Source::Prefilter {
+            witness.lane.repeated();
+        }
         witness.tell(&self.inquiry, &verdict, view.now());
         write(&self.inquiry, &verdict, reply);
     }

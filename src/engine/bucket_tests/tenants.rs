@@ -67,6 +67,16 @@ fn tenant_is_charged_for_its_buckets_while_they_are_there() {
 }
 
 #[test]
+fn bucket_whose_time_is_over_is_not_among_those_forgotten() {
+    let engine = Engine::new(1, 7);
+    assert!(Request::new(&[(1, log(9), 1)]).passes(&engine, START));
+    let later = START + SECOND + SECOND;
+    assert!(Request::new(&[(2, log(9), 1)]).passes(&engine, later));
+    let forgotten = engine.transact(Scope::All, 0, later, |view| view.forget_tenant(TENANT));
+    assert_eq!((forgotten, engine.tenant_usage(TENANT)), (1, Usage::default()));
+}
+
+#[test]
 fn flush_of_the_buckets_forgets_them_and_no_database() {
     let engine = Engine::new(4, 7);
     tests::put(&engine, b"user", 1, Timestamp::MAX, START);

@@ -32,7 +32,7 @@ const METRICS: &[Metric] = &[
         "Decisions: on keys, those that only look among them, and by policies.",
         |from, to| {
             to.sample(&[("outcome", "allowed")], from.engine.allowed);
-            let repeated = from.service.prefilter().counts().answered;
+            let repeated = from.service.prefilter().counts().repeated;
             to.sample(&[("outcome", "denied")], from.engine.denied + repeated);
         },
     ),
