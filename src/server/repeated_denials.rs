@@ -173,7 +173,8 @@ fn play(seed: u64) -> u64 {
     for batch in 0..BATCHES {
         if batch % 200 == 0 {
             let text = policies(&mut dice);
-            [&with, &without].map(|side| side.change(&text, batch + 1));
+            with.change(&text, batch + 1);
+            without.change(&text, batch + 1);
         }
         clock.advance(Duration::from_micros(match dice.below(100) {
             0..50 => 0,

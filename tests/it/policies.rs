@@ -197,3 +197,82 @@ fn start_without_its_path_begins_with_the_last_good_documents() {
     let page = wait_until(&tollgate, |page| is(page, SOURCE_UP, 1) && is(page, REFUSED, 1));
     assert!(is(&page, IN_FORCE, 1) && is(&page, APPLIED, 1), "nothing was new: {page:?}");
 }
+
+/// What RL.POLICY STATUS says of the one document that is refused.
+fn complaint(tollgate: &Tollgate) -> String {
+    let told = tollgate.connect().ask(&[b"RL.POLICY", b"STATUS"]);
+    let errors = told.iter().zip(&told[1..]).filter(|(name, _)| *name == "\"error\"");
+    let mut errors = errors.map(|(_, error)| error).filter(|error| *error != "$-1");
+    let error = errors.next().expect("one is refused").clone();
+    assert_eq!(errors.next(), None);
+    error
+}
+
+#[test]
+fn rules_that_tie_are_refused_once_and_the_version_before_goes_on_counting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, two] = ["one", "two"].map(|name| folder.path().join(format!("{name}.yaml")));
+    let rules = |limits: &[u32]| {
+        let rule = |limit| format!("  - {{match: {{kind: foo}}, limit: {limit}, window: 1m}}\n");
+        limits.iter().map(rule).collect::<String>()
+    };
+    fs::write(&one, format!("name: one\nrules:\n{}", rules(&[3]))).expect("it is written");
+    fs::write(&two, format!("name: two\nrules:\n{}", rules(&[3]))).expect("it is written");
+    let tollgate = start(folder.path(), &[]);
+    let mut connection = tollgate.connect();
+    for tenant in ["one", "two"] {
+        let reply = connection.line(&format!("RL.CHECK {tenant} - ATTR kind foo"));
+        assert_eq!(reply, "*5 :0 :3 :2 :-1 :60000");
+    }
+    fs::write(&one, format!("name: one\nrules:\n{}", rules(&[5, 50]))).expect("it is written");
+    wait_until(&tollgate, |page| is(page, OUTDATED, 1));
+    let told = complaint(&tollgate);
+    for part in ["rule `kind=foo` and rule `kind=foo` match equally", "stands at line 3"] {
+        assert!(told.contains(part), "{told}");
+    }
+    for tenant in ["one", "two"] {
+        let reply = connection.line(&format!("RL.CHECK {tenant} - ATTR kind foo"));
+        assert_eq!(reply, "*5 :0 :3 :1 :-1 :60000");
+    }
+    // It is the same complaint, however often the folder is read.
+    let failures = "tollgate_policy_reload_failures_total{reason=\"document\"}";
+    fs::write(&two, tenant("two", 9)).expect("it is written");
+    let page = wait_until(&tollgate, |page| is(page, APPLIED, 3));
+    assert!(is(&page, failures, 1), "{page:?}");
+}
+
+#[test]
+fn tenant_in_two_files_is_told_with_both_and_the_others_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, owner) in [("a", "same"), ("b", "same"), ("c", "other")] {
+        fs::write(folder.path().join(format!("{name}.yaml")), tenant(owner, 3)).expect("written");
+    }
+    let tollgate = start(folder.path(), &[]);
+    assert!(is(&metrics(&tollgate), IN_FORCE, 2) && is(&metrics(&tollgate), REFUSED, 1));
+    let told = complaint(&tollgate);
+    let source = |name: &str| told.contains(&format!("/{name}.yaml"));
+    assert!(told.contains("`same`") && (source("a") || source("b")), "{told}");
+    let mut connection = tollgate.connect();
+    for tenant in ["same", "other"] {
+        let reply = connection.line(&format!("RL.CHECK {tenant} /a"));
+        assert_eq!(reply, "*5 :0 :3 :2 :-1 :1000");
+    }
+}
+
+#[test]
+fn document_that_says_the_same_in_another_layout_keeps_what_was_spent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("acme.yaml");
+    let text = tenant("acme", 10);
+    fs::write(&path, &text).expect("it is written");
+    let tollgate = start(folder.path(), &[]);
+    let mut connection = tollgate.connect();
+    let versions = [text.clone(), text.replace('\n', " \n"), format!("# new\n{text}")];
+    for (version, text) in versions.iter().enumerate() {
+        fs::write(&path, text).expect("it is written");
+        wait_until(&tollgate, |page| is(page, APPLIED, (version as u32).max(1)));
+        let left = 9 - version;
+        let reply = connection.line("RL.CHECK acme /a");
+        assert_eq!(reply, format!("*5 :0 :10 :{left} :-1 :1000"));
+    }
+}

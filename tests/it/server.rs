@@ -45,8 +45,8 @@ impl Tollgate {
 
     /// A second one, under the clock of another.
     #[cfg(feature = "client-central")]
-    pub(crate) fn start_under(clock: Clock) -> Self {
-        Self::start_with(&[], clock)
+    pub(crate) fn start_under(flags: &[&str], clock: Clock) -> Self {
+        Self::start_with(flags, clock)
     }
 
     #[cfg(feature = "client-central")]

@@ -1,22 +1,13 @@
 //! Remembered denials: the round trips they save, and that no verdict differs from asking.
 
-use tollgate::client::{Answer, Client, Left, Limit, MemoryOptions, Options, Source};
+use tollgate::client::{Answer, Client, Limit, MemoryOptions, Options, Source};
 use tollgate::limit::{Algorithm, Cost, Verdict};
-use tollgate::time::Duration;
 
-use super::{block_on, calls, client, client_with, one_a_minute, options, quota};
+use super::{
+    Dice, block_on, calls, client, client_with, one_a_minute, options, patient, quota, wire,
+};
 use crate::resp::Connection;
 use crate::server::Tollgate;
-
-/// Believes what the server says for as long as it says.
-fn patient(port: u16) -> Options {
-    let memory = MemoryOptions {
-        refresh_after: Duration::from_secs(3_600),
-        believed_max: Duration::from_secs(3_600),
-        ..MemoryOptions::default()
-    };
-    Options { memory: Some(memory), ..options(port) }
-}
 
 async fn ask(client: &Client, limit: &Limit<'_>) -> Answer {
     client.limit(limit).await.expect("the server answers")
@@ -137,32 +128,12 @@ fn client_asks_about_another_cost_or_quota_itself() {
     });
 }
 
-/// A sequence that looks random, the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
-
-/// The five integers that the client's answer would be on the wire.
-fn wire(answer: &Answer) -> String {
-    let Left { limit, remaining } = answer.quota.expect("there is a quota");
-    let retry_ms = answer.retry_after().map_or(-1, |retry| retry.as_millis_ceil() as i64);
-    let limited = i32::from(!answer.is_allowed());
-    let reset_ms = answer.reset_after.as_millis_ceil();
-    format!("*5 :{limited} :{limit} :{remaining} :{retry_ms} :{reset_ms}")
-}
-
 /// Plays random calls at a server through a client that remembers, and at another server under
 /// the same clock that is asked each time; how many answers came from memory.
 async fn paired_run(algorithm: Algorithm, costs: &[u64]) -> u64 {
     const CALLS: u64 = 1_000;
     let remembered = Tollgate::start(&[]);
-    let asked = Tollgate::start_under(remembered.clock());
+    let asked = Tollgate::start_under(&[], remembered.clock());
     let client = client_with(&remembered, patient(remembered.port()));
     let mut reference: Connection = asked.connect();
     let mut dice = Dice(1);

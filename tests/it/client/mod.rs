@@ -3,12 +3,13 @@
 //! A test's server and client share one clock, which the test moves. What only time can bring,
 //! a deadline, is waited for as a caller would wait.
 
+mod checked;
 mod denials;
 mod outages;
 mod scripted;
 mod settling;
 
-use tollgate::client::{Client, Limit, Options};
+use tollgate::client::{Answer, Client, Left, Limit, MemoryOptions, Options};
 use tollgate::limit::{Algorithm, Quota};
 use tollgate::time::Duration;
 
@@ -56,4 +57,34 @@ fn calls(tollgate: &Tollgate, command: &str) -> u64 {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits.parse().expect("a count")
     })
+}
+
+/// Believes what the server says for as long as it says.
+fn patient(port: u16) -> Options {
+    let memory = MemoryOptions {
+        refresh_after: Duration::from_secs(3_600),
+        believed_max: Duration::from_secs(3_600),
+        ..MemoryOptions::default()
+    };
+    Options { memory: Some(memory), ..options(port) }
+}
+
+/// A sequence that looks random, the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// The five integers that the client's answer would be on the wire.
+fn wire(answer: &Answer) -> String {
+    let Left { limit, remaining } = answer.quota.expect("there is a quota");
+    let retry_ms = answer.retry_after().map_or(-1, |retry| retry.as_millis_ceil() as i64);
+    let limited = i32::from(!answer.is_allowed());
+    let reset_ms = answer.reset_after.as_millis_ceil();
+    format!("*5 :{limited} :{limit} :{remaining} :{retry_ms} :{reset_ms}")
 }
