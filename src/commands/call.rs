@@ -24,7 +24,7 @@ use super::spec::{Flags, KeyList, Keys};
 use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
-use crate::engine::{Patience, Stats};
+use crate::engine::{KeyRef, Patience, Stats};
 use crate::lua::{Interpreter, Recent, Script, Setup};
 use crate::policy::Snapshot;
 use crate::prefilter::Lane;
@@ -164,14 +164,15 @@ impl Worker {
         self.batch.began = now;
     }
 
-    /// Counts a call that was answered in a group.
-    pub(super) fn count(&mut self, number: u16, error: Option<&Error>) {
-        self.batch.calls += 1;
-        if self.batch.calls.is_multiple_of(CLOCK_EVERY) {
+    /// Counts calls that were answered in a group, and how those of them failed that did.
+    pub(super) fn count(&mut self, number: u16, calls: u32, errors: &[Error]) {
+        let settled = self.batch.calls / CLOCK_EVERY;
+        self.batch.calls += calls;
+        if self.batch.calls / CLOCK_EVERY > settled {
             self.settle(self.clock.now());
         }
-        self.batch.runs.count(number);
-        if let Some(error) = error {
+        self.batch.runs.count(number, calls);
+        for error in errors {
             self.batch.runs.fail();
             self.tally.error(error);
         }
@@ -268,7 +269,7 @@ impl Worker {
         if alone {
             self.settle(self.clock.now());
         }
-        self.batch.runs.count(number);
+        self.batch.runs.count(number, 1);
         let is_exec = self.entry(number).spec.flags.has(Flags::SKIP_SLOWLOG);
         let monitored = self.service.monitors().any() && !self.entry(number).is_administrative();
         if monitored && !is_exec {
@@ -348,12 +349,8 @@ impl Worker {
         entry: &Entry,
         args: Args<'a>,
     ) -> Result<Request<'a>, Error> {
-        let service: &Service = &self.service;
         let keys = entry.keys();
-        let key = |bytes: &'a [u8]| {
-            service.check_key_length(bytes)?;
-            Ok::<_, Error>(service.engine().key(bytes))
-        };
+        let key = |bytes: &'a [u8]| self.key(bytes);
         let list = match args.get(1) {
             // Nearly always: without asking where keys stand.
             Some(bytes) if keys == Keys::ONE => KeyList::from_buf([key(bytes)?]),
@@ -362,22 +359,36 @@ impl Worker {
                 .map(|place| key(args.get(place).unwrap_or_default()))
                 .collect::<Result<_, _>>()?,
         };
-        let everything = entry.sees_all(args);
-        let touches = !session.no_touch || entry.spec.name == "TOUCH";
-        let tracks = session.tracks() && entry.spec.flags.has(Flags::READONLY);
-        Ok(Request {
-            service,
+        Ok(self.request_on(session, entry, args, list))
+    }
+
+    /// The key of these bytes, if one may be so long.
+    #[inline]
+    pub(super) fn key<'a>(&'a self, bytes: &'a [u8]) -> Result<KeyRef<'a>, Error> {
+        self.service.check_key_length(bytes)?;
+        Ok(self.service.engine().key(bytes))
+    }
+
+    pub(super) fn request_on<'a>(
+        &'a self,
+        session: &Session,
+        entry: &Entry,
+        args: Args<'a>,
+        keys: KeyList<'a>,
+    ) -> Request<'a> {
+        Request {
+            service: &self.service,
             last_quota: &self.last_quota,
             args,
-            keys: list,
+            keys,
             db: session.db,
             now: self.now,
-            everything,
-            touches,
+            everything: entry.sees_all(args),
+            touches: !session.no_touch || entry.spec.name == "TOUCH",
             connection: session.id,
-            tracks,
+            tracks: session.tracks() && entry.spec.flags.has(Flags::READONLY),
             lane: &self.lane,
-        })
+        }
     }
 
     /// What every command passes before it is carried out.

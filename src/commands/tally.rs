@@ -49,10 +49,10 @@ pub(super) struct Runs(Vec<Run>);
 
 impl Runs {
     /// In order, repeats joined: the next to fail is the one counted last.
-    pub(super) fn count(&mut self, command: u16) {
+    pub(super) fn count(&mut self, command: u16, calls: u32) {
         match self.0.last_mut() {
-            Some(last) if last.command == command => last.calls += 1,
-            _ => self.0.push(Run { command, calls: 1, failed: 0 }),
+            Some(last) if last.command == command => last.calls += calls,
+            _ => self.0.push(Run { command, calls, failed: 0 }),
         }
     }
 

@@ -106,6 +106,7 @@ impl Asked<'_> {
 }
 
 /// Decides by a quota alone, and spends if it may; what that did to the state.
+#[inline]
 pub(crate) fn spend(
     quota: &Quota,
     state: &mut State,

@@ -6,6 +6,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
+use super::table::Slot;
+
 /// Longest key stored inside its slot: most limiter keys are shorter, and 24 bytes with the
 /// length is what a boxed slice would cost anyway.
 const INLINE_MAX: usize = 22;
@@ -46,17 +48,28 @@ impl Key {
     }
 }
 
-/// A key that a request names, with its hash.
+/// A key that a request names, with its hash, and where it seems to stand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyRef<'a> {
     bytes: &'a [u8],
     hash: u64,
+    /// A guess, to be compared: the slot in its table.
+    pub(super) slot: Slot,
+    /// Another one: which of the locked shards is its own.
+    pub(super) place: u16,
 }
 
 impl<'a> KeyRef<'a> {
+    /// No key has this slot.
+    pub(super) const NOWHERE: Slot = Slot::MAX;
+
+    fn new(bytes: &'a [u8], hash: u64) -> Self {
+        Self { bytes, hash, slot: Self::NOWHERE, place: 0 }
+    }
+
     /// A key to look up in the shard it is known to be in, by what its slot remembers.
     pub(super) fn within_shard(bytes: &'a [u8], tag: u32) -> Self {
-        Self { bytes, hash: u64::from(tag) }
+        Self::new(bytes, u64::from(tag))
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -104,7 +117,7 @@ impl KeyHasher {
     pub(crate) fn key<'a>(&self, bytes: &'a [u8]) -> KeyRef<'a> {
         let mut hasher = self.0.build_hasher();
         hasher.write(bytes);
-        KeyRef { bytes, hash: hasher.finish() }
+        KeyRef::new(bytes, hasher.finish())
     }
 }
 

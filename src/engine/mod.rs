@@ -15,6 +15,7 @@ mod collections;
 mod effect;
 mod evict;
 mod followers;
+mod group;
 mod key;
 mod long;
 mod options;

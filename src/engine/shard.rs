@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::effect::{Change, Effects};
 use super::followers::Followers;
 use super::key::KeyRef;
-use super::table::{Entry, Held, Slot, Table};
+use super::table::{Entry, Held, Slot, Table, seconds};
 use super::tables::{BUCKETS, Tables};
 use super::tenants::{Tenants, tenant_of};
 use super::tracked::Tracked;
@@ -158,6 +158,20 @@ impl Shard {
         Some(slot)
     }
 
+    /// The same, and the key counts as used at this moment.
+    #[inline]
+    pub(super) fn find_used(&mut self, db: usize, key: KeyRef<'_>, now: Timestamp) -> Option<Slot> {
+        let table = self.tables.get_mut(db)?;
+        let slot = table.find(key)?;
+        let entry = table.at(slot);
+        if entry.is_expired(now) {
+            self.expire(db, slot);
+            return None;
+        }
+        entry.accessed_s = seconds(now);
+        Some(slot)
+    }
+
     /// The slot of a key, whether it has expired or not.
     pub(super) fn slot(&self, db: usize, key: KeyRef<'_>) -> Option<Slot> {
         self.tables.get(db)?.find(key)
@@ -250,6 +264,13 @@ impl Shard {
         self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
         if db != BUCKETS {
             self.followers.changed(db, entry.key.as_bytes());
+        }
+        let (is_limit, has_deadline) = (was_limit, current != Timestamp::MAX);
+        if is_limit && has_deadline && expires != Timestamp::MAX && self.undo.is_none() {
+            // Nearly always, and then nobody counts it.
+            entry.expires = expires;
+            table.recharge(charged, charges);
+            return Ok(result);
         }
         table.recharge(charged, charges);
         if expires != current {

@@ -14,6 +14,7 @@ use hashbrown::HashTable;
 
 use super::key::{Key, KeyRef, index_hash};
 use super::value::Value;
+use crate::limit::State;
 use crate::size::{allocated_bytes, malloc_bytes};
 use crate::time::Timestamp;
 
@@ -72,10 +73,6 @@ impl Entry {
         CHUNK_BYTES / CHUNK_SLOTS + self.charge_bytes()
     }
 
-    pub(super) fn tag(&self) -> u32 {
-        self.tag
-    }
-
     /// The name that begins with the tenant's, of a bucket or of what holds some.
     pub(super) fn tenant_name(&self) -> &[u8] {
         match &self.value {
@@ -97,19 +94,30 @@ impl Entry {
         KeyRef::within_shard(self.key.as_bytes(), self.tag)
     }
 
-    /// Reads what the next request will of what the value owns; the result means nothing.
+    fn is_of(&self, key: KeyRef<'_>) -> bool {
+        self.tag == key.tag() && self.key.as_bytes() == key.bytes()
+    }
+
+    /// Reads a word of each line of the cache that the entry is on. What this and the two below
+    /// return means nothing; it depends on what was read, that is all.
+    #[inline]
     pub(super) fn prefetch(&self) -> u64 {
+        u64::from(self.tag) ^ self.value.as_limit().map_or(0, State::prefetch)
+    }
+
+    /// Reads what the next request will of what the value owns.
+    #[inline]
+    pub(super) fn prefetch_owned(&self) -> u64 {
         match &self.value {
-            Value::Limit(state) => state.prefetch(),
-            Value::Ledger(ledger) => ledger.heap_bytes() as u64,
-            Value::Integer(_) | Value::Ticket(_) => 0,
-            Value::Text(bytes) => bytes.first().copied().map_or(0, u64::from),
-            Value::Raw(bytes) => bytes.first().copied().map_or(0, u64::from),
-            Value::Hash(hash) => hash.prefetch(),
-            Value::List(list) => list.len() as u64,
-            Value::Set(set) => set.prefetch(),
-            Value::SortedSet(set) => set.prefetch(),
+            Value::Limit(state) => state.prefetch_owned(),
+            other => other.prefetch(),
         }
+    }
+
+    /// Reads what can be found only by what [`Entry::prefetch_owned`] has read.
+    #[inline]
+    pub(super) fn prefetch_tail(&self) -> u64 {
+        self.value.as_limit().map_or(0, State::prefetch_tail)
     }
 
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
@@ -202,15 +210,16 @@ impl Table {
         (self.chunks.len() * CHUNK_SLOTS) as Slot
     }
 
+    /// Looks first where the key was last seen to stand.
+    #[inline]
     pub(super) fn find(&self, key: KeyRef<'_>) -> Option<Slot> {
-        let chunks = &self.chunks;
-        self.index
-            .find(index_hash(key.tag()), |&slot| {
-                entry_in(chunks, slot).is_some_and(|entry| {
-                    entry.tag == key.tag() && entry.key.as_bytes() == key.bytes()
-                })
-            })
-            .copied()
+        let is_there = self.entry(key.slot).is_some_and(|entry| entry.is_of(key));
+        if is_there { Some(key.slot) } else { self.search(key) }
+    }
+
+    fn search(&self, key: KeyRef<'_>) -> Option<Slot> {
+        let is_at = |&slot: &Slot| self.entry(slot).is_some_and(|entry| entry.is_of(key));
+        self.index.find(index_hash(key.tag()), is_at).copied()
     }
 
     /// Where the key stands if it is there: not compared, and so without looking at the slot.

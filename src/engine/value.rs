@@ -245,6 +245,21 @@ impl Value {
         }
     }
 
+    /// Reads what the next request will of what the value owns; what this returns means nothing.
+    /// A limiter does so by itself, in steps.
+    pub(super) fn prefetch(&self) -> u64 {
+        match self {
+            Self::Ledger(ledger) => ledger.heap_bytes() as u64,
+            Self::Limit(_) | Self::Integer(_) | Self::Ticket(_) => 0,
+            Self::Text(bytes) => bytes.first().copied().map_or(0, u64::from),
+            Self::Raw(bytes) => bytes.first().copied().map_or(0, u64::from),
+            Self::Hash(hash) => hash.prefetch(),
+            Self::List(list) => list.len() as u64,
+            Self::Set(set) => set.prefetch(),
+            Self::SortedSet(set) => set.prefetch(),
+        }
+    }
+
     /// What the value takes on the heap; O(1).
     pub(super) fn heap_bytes(&self) -> usize {
         match self {

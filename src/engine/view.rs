@@ -152,25 +152,6 @@ impl View<'_> {
         Some(shard.entry(db, slot))
     }
 
-    /// Looks at keys that will be asked for next, so that their memory is near when they are.
-    ///
-    /// Each loop is short and its loads do not depend on each other, so the processor waits for
-    /// those of all keys together.
-    pub(crate) fn warm(&mut self, keys: &[KeyRef<'_>]) {
-        let db = self.db;
-        let mut slots: SmallVec<[(usize, Slot); 8]> = SmallVec::new();
-        for key in keys {
-            let place = self.place(*key);
-            let table = self.guards[place].1.table(db);
-            slots.extend(table.and_then(|table| table.guess(*key)).map(|slot| (place, slot)));
-        }
-        let entry = |(place, slot): &(usize, Slot)| self.guards[*place].1.table(db)?.entry(*slot);
-        let tags = slots.iter().filter_map(entry).fold(0, |seen, entry| seen ^ entry.tag());
-        std::hint::black_box(tags);
-        let words = slots.iter().filter_map(entry).fold(0, |seen, entry| seen ^ entry.prefetch());
-        std::hint::black_box(words);
-    }
-
     /// Looks a key up without leaving a trace.
     pub(crate) fn look(&mut self, key: KeyRef<'_>) -> Option<Found<'_>> {
         let (now, db) = (self.now, self.db);
@@ -193,10 +174,8 @@ impl View<'_> {
     ) -> Result<R, E> {
         let (now, db, engine, touches) = (self.now, self.db, self.engine, self.touches);
         let shard = self.shard(key);
-        if let Some(slot) = shard.find(db, key, now) {
-            if touches {
-                shard.entry(db, slot).accessed_s = seconds(now);
-            }
+        let found = if touches { shard.find_used(db, key, now) } else { shard.find(db, key, now) };
+        if let Some(slot) = found {
             return shard.edit(db, slot, |value| edit(value, now));
         }
         let mut value = make(now);
@@ -375,25 +354,33 @@ impl View<'_> {
         self.guards.binary_search_by_key(&number, |(number, _)| *number).is_ok()
     }
 
+    #[inline]
     pub(super) fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
         self.recent = self.place(key);
         &mut self.guards[self.recent].1
     }
 
     /// Which of the guards is that of the key's shard: nearly always the only one, or in a group
-    /// the one that was asked for last.
+    /// the one that was asked for last, or that the key remembers.
     ///
     /// Also of a single one the number is compared. A key that was not named would otherwise be
     /// read and written where no other request finds it.
+    #[inline]
     pub(super) fn place(&self, key: KeyRef<'_>) -> usize {
         let number = self.engine.shard_of(key);
-        match self.guards.get(self.recent) {
-            Some((recent, _)) if *recent == number => self.recent,
-            _ => self
-                .guards
-                .binary_search_by_key(&number, |(number, _)| *number)
-                .expect("a transaction locks the shard of every key it names"),
+        let is_at = |place: usize| self.guards.get(place).is_some_and(|(at, _)| *at == number);
+        if is_at(self.recent) {
+            return self.recent;
         }
+        let place = usize::from(key.place);
+        if is_at(place) { place } else { self.search_place(number) }
+    }
+
+    #[inline(never)]
+    fn search_place(&self, number: usize) -> usize {
+        self.guards
+            .binary_search_by_key(&number, |(number, _)| *number)
+            .expect("a transaction locks the shard of every key it names")
     }
 }
 

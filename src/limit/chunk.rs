@@ -162,6 +162,11 @@ impl Chunk {
         (self.len > 0).then(|| self.cost(self.head.into()))
     }
 
+    /// Reads the word of the next entry's gap.
+    pub(super) fn prefetch_tail(&self) -> u64 {
+        self.words.get(self.slot(self.len)).copied().map_or(0, u64::from)
+    }
+
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         let mut at_us = self.first_us;
         (0..self.len).map(move |index| {

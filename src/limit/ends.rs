@@ -11,7 +11,7 @@
 use super::chunk::{Chunk, Entry};
 
 /// How many entries an end holds.
-const STAGED: usize = 8;
+const STAGED: usize = 16;
 
 /// Between each entry and the one after it.
 type Gaps = [u32; STAGED - 1];
@@ -20,12 +20,13 @@ type Gaps = [u32; STAGED - 1];
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Oldest {
-    /// The moment of the first entry of the log, also where nothing is staged.
-    first_us: u64,
+    gaps: Gaps,
     /// Which gap is the first.
     at: u16,
     len: u16,
-    gaps: Gaps,
+    /// The moment of the first entry of the log, also where nothing is staged. It stands beside
+    /// what every request reads.
+    first_us: u64,
 }
 
 /// The last entries of a log.
@@ -125,6 +126,11 @@ impl Newest {
 
     pub(super) const fn len(&self) -> usize {
         self.len as usize
+    }
+
+    /// Reads where the next entry would stand.
+    pub(super) fn prefetch(&self) -> u64 {
+        self.gaps.get(self.len().saturating_sub(1)).copied().map_or(0, u64::from)
     }
 
     pub(super) fn moments(&self) -> impl Iterator<Item = u64> {

@@ -61,6 +61,7 @@ pub use self::state::State;
 pub use self::throttle::{Rounding, Throttle, ThrottleError, ThrottleOutcome, ThrottleRequest};
 
 /// Decides whether the request may pass, and spends its cost if it may.
+#[inline]
 pub fn check(quota: &Quota, state: &mut State, cost: Cost, now: Timestamp) -> Decision {
     let now = now.max(state.last);
     if quota.capacity() == 0 {

@@ -11,6 +11,7 @@
 //! and their list; where no chunk stands and the newest end holds entries, so does the oldest.
 
 use std::collections::VecDeque;
+use std::mem::offset_of;
 
 use super::chunk::{Chunk, Entry};
 use super::ends::{Newest, Oldest, entry};
@@ -25,17 +26,18 @@ pub(super) struct Queue {
     entries: u32,
     /// The first so many entries are coarse: later than what they stand for.
     coarse: u32,
-    newest: Newest,
     /// What the chunks, also the spare one, and their list cost in memory: asked for at every
     /// request, and so beside what every request reads.
     chunks_bytes: usize,
+    newest: Newest,
     chunks: VecDeque<Box<Chunk>>,
     spare: Option<Box<Chunk>>,
 }
 
-// Fills a block of the system's allocator; what every request reads, up to the moment of the last
-// entry, is at most a line of the cache.
-const _: () = assert!(size_of::<Queue>() == 152 && std::mem::offset_of!(Queue, newest) + 8 <= 64);
+// Fills a block of the system's allocator. From the moment of the first entry on, which ends the
+// oldest end, to where the gaps of the newest begin stands what every request reads and writes.
+const _: () = assert!((size_of::<Queue>() + 8).is_multiple_of(16));
+const _: () = assert!(offset_of!(Queue, newest) + 16 - (offset_of!(Queue, sum) - 8) <= 48);
 
 impl Queue {
     /// The chunk is not empty.
@@ -348,10 +350,19 @@ impl Queue {
         self.chunks_bytes += list_bytes(&self.chunks);
     }
 
-    /// Reads a word of each line of the cache that the next request will.
+    /// Reads a word of each line of the header that the next request will.
+    #[inline]
     pub(super) fn prefetch(&self) -> u64 {
-        let back = self.chunks.back().filter(|_| self.newest.is_full());
-        self.sum ^ self.chunks_bytes as u64 ^ back.map_or(0, |chunk| chunk.sum())
+        self.first_us() ^ self.last_us() ^ self.newest.prefetch()
+    }
+
+    /// Reads where the entries of the newest end will stand, if the next one has no room there.
+    #[inline]
+    pub(super) fn prefetch_tail(&self) -> u64 {
+        if !self.newest.is_full() {
+            return 0;
+        }
+        self.chunks.back().map_or(0, |chunk| chunk.sum() ^ chunk.prefetch_tail())
     }
 
     /// What the queue costs in memory, with all that it holds.

@@ -15,6 +15,7 @@ use super::log::Log;
 /// The slots of the exact log.
 pub(super) const EXACT_US: u64 = 1;
 
+#[inline]
 pub(super) fn check(log: &mut Log, ask: &Ask, slot_us: u64) -> Decision {
     if let Some(horizon_us) = ask.horizon_us() {
         log.expire(horizon_us);

@@ -107,11 +107,27 @@ impl State {
         }
     }
 
-    /// Reads from each line of memory that the next check will, so that it is near when it does.
-    /// What this returns means nothing; it depends on what was read, that is all.
+    /// Reads what stands last in it, so that all of it is near when the next check comes. What
+    /// this and the two below return means nothing; it depends on what was read, that is all.
+    #[inline]
     pub fn prefetch(&self) -> u64 {
+        self.window.as_micros() ^ self.last.as_micros()
+    }
+
+    /// Reads from each line of what it owns that the next check will, if it is found at once.
+    #[inline]
+    pub fn prefetch_owned(&self) -> u64 {
         match &self.kind {
             Kind::SlidingLog(log) | Kind::SlidingWindow(log) => log.prefetch(),
+            Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
+        }
+    }
+
+    /// Reads what is found only by what [`State::prefetch_owned`] has read.
+    #[inline]
+    pub fn prefetch_tail(&self) -> u64 {
+        match &self.kind {
+            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => log.prefetch_tail(),
             Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
         }
     }
@@ -186,6 +202,7 @@ impl State {
     }
 
     /// Decides and spends; the quota fits and `now` is not before `last`.
+    #[inline]
     pub(super) fn check(&mut self, quota: &Quota, cost: Cost, now: Timestamp) -> Decision {
         let ask = ask(quota, cost, now);
         let last_us = self.last.as_micros();

@@ -16,10 +16,18 @@ const NUMBER_BYTES_MAX: usize = 23;
 /// So many integers of an array are written at once: those of a limiter.
 const AT_ONCE_MAX: usize = 5;
 
-/// Room for them and their number: a power of two, so that any place is within it by a mask.
-const AT_ONCE_BYTES: usize = 256;
+/// Room for them behind a header of one digit: a power of two, so that any place is within it by
+/// a mask.
+const AT_ONCE_BYTES: usize = 128;
 
-const _: () = assert!(AT_ONCE_BYTES >= (1 + AT_ONCE_MAX) * NUMBER_BYTES_MAX);
+const _: () = assert!(AT_ONCE_BYTES >= b"*5\r\n".len() + AT_ONCE_MAX * NUMBER_BYTES_MAX);
+
+/// What is written at once of a number: it may begin at the last place of all.
+const DIGITS_AT_ONCE: usize = 8;
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// Where integers are written, from the last to the first.
+type AtOnce = [u8; AT_ONCE_BYTES + DIGITS_AT_ONCE];
 
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -77,14 +85,14 @@ impl<'b> Reply<'b> {
             }
             return;
         }
-        // From the last to the first, as the digits of each come up.
-        let mut text = [0; AT_ONCE_BYTES];
+        // From the last to the first, so that no number's length is needed before its digits.
+        let mut text = [0; AT_ONCE_BYTES + DIGITS_AT_ONCE];
         let mut at = AT_ONCE_BYTES;
         for value in values.iter().rev() {
-            at = put_before(&mut text, at, b':', *value);
+            at = put_number(&mut text, at, b':', *value);
         }
-        at = put_before(&mut text, at, b'*', values.len() as i64);
-        self.out.extend_from_slice(&text[at..]);
+        at = put_number(&mut text, at, b'*', values.len() as i64);
+        self.out.extend_from_slice(&text[at..AT_ONCE_BYTES]);
     }
 
     #[inline]
@@ -265,29 +273,80 @@ impl<'b> Reply<'b> {
 
 /// Writes a number so that it ends before `end`. Returns where it begins.
 #[inline(always)]
-fn put_before(text: &mut [u8; AT_ONCE_BYTES], end: usize, kind: u8, value: i64) -> usize {
-    let mut at = end;
-    let mut put = |byte| {
-        at -= 1;
-        text[at % AT_ONCE_BYTES] = byte;
-    };
-    put(b'\n');
-    put(b'\r');
+fn put_number(text: &mut AtOnce, end: usize, kind: u8, value: i64) -> usize {
+    if let 0..=9 = value {
+        return put(text, end, [kind, b'0' + value as u8, b'\r', b'\n']);
+    }
+    let mut at = put(text, end, *b"\r\n");
     let mut rest = value.unsigned_abs();
-    while rest >= 10 {
-        put(b'0' + (rest % 10) as u8);
-        rest /= 10;
+    while rest >= EIGHT_DIGITS {
+        at = put(text, at, ascii(eight_digits(rest % EIGHT_DIGITS)));
+        rest /= EIGHT_DIGITS;
     }
-    put(b'0' + rest as u8);
+    let digits = eight_digits(rest);
+    // The zeros that it begins with are overwritten by what comes before.
+    at = put(text, at, ascii(digits)) + digits.trailing_zeros() as usize / 8;
     if value < 0 {
-        put(b'-');
+        at = put(text, at, [b'-']);
     }
-    put(kind);
+    put(text, at, [kind])
+}
+
+#[inline(always)]
+fn put<const N: usize>(text: &mut AtOnce, end: usize, bytes: [u8; N]) -> usize {
+    let at = (end - N) % AT_ONCE_BYTES;
+    text[at..at + N].copy_from_slice(&bytes);
     at
+}
+
+/// The digits of a number of at most eight, a byte each, the first in the lowest byte.
+///
+/// The number is cut in halves, these in halves again, and so on; all parts of one size stand
+/// side by side in a word and are divided together, by a multiplication.
+const fn eight_digits(number: u64) -> u64 {
+    let halves = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let quarters = hundreds | ((halves - hundreds * 100) << 16);
+    let tens = ((quarters * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((quarters - tens * 10) << 8)
+}
+
+const fn ascii(digits: u64) -> [u8; DIGITS_AT_ONCE] {
+    (digits | u64::from_ne_bytes([b'0'; 8])).to_le_bytes()
 }
 
 fn one_line(text: &mut [u8]) {
     for byte in text.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')) {
         *byte = b' ';
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_digits_are_those_of_the_number() {
+        let samples = (0..EIGHT_DIGITS).step_by(9_973);
+        for number in (0..20_000).chain(samples).chain(EIGHT_DIGITS - 20_000..EIGHT_DIGITS) {
+            assert_eq!(ascii(eight_digits(number)), format!("{number:08}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn integers_written_at_once_are_those_written_one_by_one() {
+        let powers = (0..19).map(|power| 10_i64.pow(power));
+        let edges = powers.flat_map(|power| [power - 1, power, power + 1, -power, 1 - power]);
+        for edge in edges.chain([i64::MIN, i64::MAX]) {
+            let values = [edge, -1, 0, edge, edge];
+            let (mut at_once, mut one_by_one) = (Vec::new(), Vec::new());
+            Reply::new(&mut at_once, Resp::V2).integers(&values);
+            let mut reply = Reply::new(&mut one_by_one, Resp::V2);
+            reply.array(values.len());
+            for value in values {
+                reply.integer(value);
+            }
+            assert_eq!(at_once, one_by_one);
+        }
     }
 }

@@ -112,18 +112,32 @@ fn bulk_header(
     trust: Trust,
 ) -> Result<(usize, usize), Stop> {
     let rest = input.get(cursor.at..).unwrap_or_default();
-    // Nearly every argument is shorter than 100 bytes.
-    let (body, length) = match rest {
-        [b'$', ones @ b'0'..=b'9', b'\r', b'\n', ..] => (cursor.at + 4, usize::from(ones - b'0')),
-        [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] => {
-            (cursor.at + 5, usize::from(tens - b'0') * 10 + usize::from(ones - b'0'))
-        }
-        _ => return any_bulk_header(rest, cursor, limits, trust),
+    let Some((digits, length)) = short_length(rest) else {
+        return any_bulk_header(rest, cursor, limits, trust);
     };
+    let body = cursor.at + b"$\r\n".len() + digits;
     if length > limits.bulk_bytes_max {
         return Err(Stop::Refused(ProtocolError::InvalidBulkLength));
     }
     Ok((body, length))
+}
+
+/// A length below 100, as nearly every argument has it, and how many digits it is written with.
+///
+/// Four bytes are compared at once: where they are as expected, what differs from those of a zero
+/// is the digits.
+#[inline(always)]
+fn short_length(rest: &[u8]) -> Option<(usize, usize)> {
+    let head = u32::from_le_bytes(*rest.first_chunk()?);
+    // Turned so that the digit stands lowest: anything else that differs makes it larger.
+    let ones = (head ^ u32::from_le_bytes(*b"$0\r\n")).rotate_right(8);
+    if ones <= 9 {
+        return Some((1, ones as usize));
+    }
+    let digits = (head ^ u32::from_le_bytes(*b"$00\r")).rotate_right(8);
+    let (tens, ones) = (digits & 0xff, digits >> 8);
+    let is_short = (1..=9).contains(&tens) && ones <= 9 && rest.get(4) == Some(&b'\n');
+    is_short.then_some((2, (tens * 10 + ones) as usize))
 }
 
 #[inline(never)]
@@ -199,4 +213,31 @@ fn number_line(
     cursor.searched = 0;
     cursor.at += end + 2;
     Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_length_is_read_where_its_header_is_plain() {
+        for length in 0..200_usize {
+            let header = format!("${length}\r\n");
+            let expected = (length < 100).then(|| (header.len() - 3, length));
+            assert_eq!(short_length(header.as_bytes()), expected, "{header:?}");
+            assert_eq!(short_length(format!("{header}*").as_bytes()), expected, "{header:?}");
+            // Any other byte anywhere is left to who reads every header there can be.
+            for at in 0..header.len() {
+                for byte in (0..=255).filter(|byte: &u8| !byte.is_ascii_digit()) {
+                    let mut torn = header.clone().into_bytes();
+                    if torn[at] != byte {
+                        torn[at] = byte;
+                        assert_eq!(short_length(&torn), None, "{torn:?}");
+                    }
+                }
+                assert_eq!(short_length(&header.as_bytes()[..at]), None, "{header:?}, {at}");
+            }
+        }
+        assert_eq!(short_length(b"$01\r\n"), None);
+    }
 }
