@@ -40,7 +40,6 @@ mod redis;
 mod redis_rs;
 #[cfg(feature = "etcd")]
 mod relay;
-mod remembered;
 mod resp;
 mod server;
 mod scripts;
