@@ -26,6 +26,7 @@ mod lua; // scripts: cache, sandbox, conversion
 mod commands; // argv to reply: the table, the gate, the handlers
 
 // Edges: sockets, files, tasks, logs. May use tokio.
+pub mod machine; // what the system says of this process: processor, memory, stalls
 #[cfg(feature = "server")]
 mod telemetry; // metric names, log setup
 #[cfg(feature = "client-central")]

@@ -14,6 +14,7 @@ use crate::admin::Http;
 use crate::commands::{DecisionLog, Initial, NotedLines, Runtime, Service, ThrottleRounding};
 use crate::config::Settings;
 use crate::engine::Engine;
+use crate::machine::Machine;
 use crate::protocol::Limits;
 use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
 use crate::size::OrAuto;
@@ -231,7 +232,7 @@ fn hub(
     engine.set_tracked_keys_max(settings.engine.tracked_keys_max.get());
     engine.set_memory_max(match settings.engine.memory_max {
         OrAuto::Exactly(bytes) => bytes.as_usize(),
-        OrAuto::Auto => usize::try_from(server::memory_limit_bytes() / 4 * MEMORY_QUARTERS)
+        OrAuto::Auto => usize::try_from(Machine::here().memory_limit_bytes() / 4 * MEMORY_QUARTERS)
             .unwrap_or(usize::MAX),
     });
     engine.set_policy(settings.engine.memory_policy);

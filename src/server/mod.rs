@@ -14,7 +14,6 @@ mod mailbox;
 mod meanwhile;
 mod options;
 mod peer;
-mod process;
 mod rates;
 mod scratch;
 #[cfg(test)]
@@ -32,7 +31,6 @@ use tracing::{info, warn};
 pub(crate) use hub::{Hub, Identity, Readiness, is_elsewhere};
 pub(crate) use listen::{Error, Manner, accept_one, bind, bind_http, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
-pub(crate) use process::memory_limit_bytes;
 #[cfg(test)]
 pub(crate) use tests::hub as hub_for_test;
 
