@@ -6,7 +6,8 @@
 
 use crate::commands::limits::{number, window};
 use crate::limit::Cost;
-use crate::policy::{Facts, Tier};
+use crate::load::Tier;
+use crate::policy::Facts;
 use crate::protocol::{Args, Error};
 use crate::time::Duration;
 
