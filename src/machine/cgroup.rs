@@ -115,7 +115,7 @@ impl<'m> Cgroups<'m> {
         paths.flat_map(|path| {
             let hybrid = self.mount.join(HYBRID);
             let root = if hybrid.is_dir() { hybrid } else { self.mount.to_owned() };
-            up_to(root, path)
+            up_to(&root, path)
         })
     }
 
@@ -132,17 +132,17 @@ impl<'m> Cgroups<'m> {
             // Mounted under all its controllers' names, or linked under each.
             let joint = self.mount.join(controllers);
             let root = if joint.is_dir() { joint } else { self.mount.join(wanted) };
-            up_to(root, path)
+            up_to(&root, path)
         })
     }
 }
 
 /// The folder at `path` below `root` and those above it, down from the longest path to `root`.
-fn up_to(root: PathBuf, path: &str) -> impl Iterator<Item = PathBuf> + use<> {
+fn up_to(root: &Path, path: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let whole = root.join(path);
     let folders: Vec<PathBuf> = whole
         .ancestors()
-        .take_while(|folder| folder.starts_with(&root))
+        .take_while(|folder| folder.starts_with(root))
         .map(Path::to_owned)
         .collect();
     folders.into_iter()

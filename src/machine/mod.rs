@@ -5,14 +5,17 @@
 //! folders stand is an argument, so that tests lay out machines of their own. A figure whose file
 //! is missing, as all are where there is no Linux, is missing too: nothing is guessed.
 //!
-//! A [`Look`] reads some ten small files, which wait for no disk.
+//! A [`Look`] has what the files say; a [`Meter`] makes of two of them what happened in between,
+//! as [`crate::load`] takes it. A look reads some ten small files that wait for no disk.
 
 mod cgroup;
+mod meter;
 mod words;
 
 use std::fs;
 use std::path::PathBuf;
 
+pub use self::meter::Meter;
 use cgroup::Cgroups;
 
 /// Where the system tells about itself.
