@@ -21,6 +21,7 @@ mod connection;
 mod counters;
 mod deadline;
 mod debug;
+mod degrade;
 mod decision_log;
 mod details;
 mod element_scan;
@@ -48,6 +49,7 @@ mod native;
 mod noted_parameters;
 mod object;
 mod options;
+mod overload;
 mod parameter_table;
 #[cfg(test)]
 mod panicking;
@@ -75,6 +77,7 @@ mod session;
 mod set;
 mod set_algebra;
 mod sets;
+mod sifted;
 mod slowlog;
 mod sorted;
 mod spec;
@@ -97,6 +100,10 @@ pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
     DecisionLogOptions, LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions,
     ThrottleRounding,
+};
+pub(crate) use overload::{
+    Counts as OverloadCounts, Instead, LoadOptions, Overload, Reason as OverloadReason, Sample,
+    SignalStatus, Status as OverloadStatus,
 };
 pub(crate) use password::Password;
 pub(crate) use policy_order::{PolicyAnswer, PolicyOrder, PolicyRefusal};
@@ -124,6 +131,7 @@ const FAMILIES: &[&[Spec]] = &[
     counters::SPECS,
     element_scan::SPECS,
     debug::SPECS,
+    degrade::SPECS,
     expiry::SPECS,
     functions::SPECS,
     hash_numbers::SPECS,

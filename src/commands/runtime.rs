@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::options::{LogEntries, ScriptOptions};
+use super::overload::LoadOptions;
 use crate::policy;
 use crate::prefilter;
 use crate::size::BytesMax;
@@ -45,6 +46,8 @@ pub(crate) struct Runtime {
     /// As they were at the start.
     pub(super) prefilter: prefilter::Options,
     pub(super) policies: policy::Options,
+    /// As they were at the start.
+    pub(super) load: LoadOptions,
     /// In microseconds; zero for never.
     pub(super) busy_after_us: AtomicU64,
     /// In microseconds; negative for no slow log.
@@ -76,6 +79,7 @@ pub(crate) struct Initial {
     pub(crate) scripts: ScriptOptions,
     pub(crate) prefilter: prefilter::Options,
     pub(crate) policies: policy::Options,
+    pub(crate) load: LoadOptions,
     pub(crate) slowlog_threshold: Duration,
     pub(crate) slowlog_entries_max: usize,
     pub(crate) latency_threshold: Duration,
@@ -110,6 +114,7 @@ impl Initial {
                 unmatched: policy::Unmatched::Allow,
                 document_bytes_max: "1mb".parse().expect("a size"),
             },
+            load: LoadOptions::off(),
             slowlog_threshold: Duration::from_secs(1),
             slowlog_entries_max: 0,
             latency_threshold: Duration::ZERO,
@@ -136,6 +141,7 @@ impl Runtime {
             scripts: initial.scripts,
             prefilter: initial.prefilter,
             policies: initial.policies,
+            load: initial.load,
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),

@@ -156,6 +156,23 @@ impl Thresholds {
     }
 }
 
+impl Thresholds {
+    /// The pressure at which a level is entered; that of level 0 is 0.
+    pub const fn entry(&self, level: Level) -> f64 {
+        match level {
+            Level::Normal => 0.0,
+            Level::Conserve => self.enter[0],
+            Level::Approximate => self.enter[1],
+            Level::Emergency => self.enter[2],
+        }
+    }
+
+    /// The highest level whose entry a pressure reaches.
+    pub fn entered(&self, pressure: f64) -> Level {
+        Level::ALL[self.enter.iter().filter(|enter| pressure >= **enter).count()]
+    }
+}
+
 /// The machine: a pressure in, a level out.
 #[derive(Clone, Debug, Default)]
 pub struct LevelMachine {
@@ -220,13 +237,12 @@ impl LevelMachine {
     }
 
     fn step(&mut self, estimate: f64) {
-        let entered = self.thresholds.enter.iter().filter(|enter| estimate >= **enter).count();
-        let target = Level::ALL[entered];
+        let target = self.thresholds.entered(estimate);
         let own = usize::from(self.level.number());
         if target > self.level {
             self.samples_above += 1;
             self.samples_below = 0;
-            if self.samples_above >= self.thresholds.up[entered - 1] {
+            if self.samples_above >= self.thresholds.up[usize::from(target.number()) - 1] {
                 self.level = target;
                 self.samples_above = 0;
             }

@@ -217,6 +217,16 @@ impl Signals {
         fresh.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// Every tenant that a fresh report is for, with its pressure; once for each signal.
+    pub fn tenants(&self, now: Timestamp) -> impl Iterator<Item = (&[u8], f64)> {
+        self.signals.iter().flat_map(move |signal| {
+            let reports = signal.tenants.iter();
+            reports.filter_map(move |(tenant, report)| {
+                Some((&**tenant, signal.pressure(*report, now)?))
+            })
+        })
+    }
+
     /// Whether any report for a tenant is kept: if not, no tenant need be looked up.
     pub fn has_tenants(&self) -> bool {
         self.signals.iter().any(|signal| !signal.tenants.is_empty())

@@ -259,6 +259,7 @@ fn initial(settings: &Settings) -> Initial {
         scripts: settings.lua.clone(),
         prefilter: settings.prefilter.clone(),
         policies: settings.policies.for_policies(),
+        load: settings.load.clone(),
         slowlog_threshold: settings.slowlog.threshold,
         slowlog_entries_max: settings.slowlog.entries_max,
         latency_threshold: settings.latency.threshold,

@@ -112,7 +112,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn tier(word: &[u8]) -> Result<Tier, Error> {
+/// t0 to t5.
+pub(in crate::commands) fn tier(word: &[u8]) -> Result<Tier, Error> {
     Tier::parse(word).ok_or_else(|| Error::bad_argument("TIER", word, "t0, t1, t2, t3, t4 or t5"))
 }
 
