@@ -43,6 +43,7 @@ mod latency;
 mod limits;
 mod list_ends;
 mod lists;
+mod load_section;
 mod memory;
 mod monitor;
 mod native;
@@ -102,8 +103,7 @@ pub(crate) use options::{
     ThrottleRounding,
 };
 pub(crate) use overload::{
-    Counts as OverloadCounts, Instead, LoadOptions, Overload, Reason as OverloadReason, Sample,
-    SignalStatus, Status as OverloadStatus,
+    Instead, LoadOptions, Reason as OverloadReason, Sample, SignalStatus, Status as OverloadStatus,
 };
 pub(crate) use password::Password;
 pub(crate) use policy_order::{PolicyAnswer, PolicyOrder, PolicyRefusal};

@@ -36,6 +36,8 @@ pub(crate) struct Runtime {
     pub(super) idle_timeout_s: AtomicU64,
     pub(super) output_bytes_max: AtomicUsize,
     pub(super) push_bytes_max: AtomicUsize,
+    /// As it was at the start; zero for no bound.
+    turn_max: Duration,
     pub(super) subscriptions_max: AtomicUsize,
     pub(super) key_bytes_max: AtomicUsize,
     pub(super) value_bytes_max: AtomicUsize,
@@ -71,6 +73,7 @@ pub(crate) struct Initial {
     pub(crate) idle_timeout: Duration,
     pub(crate) output_bytes_max: BytesMax,
     pub(crate) push_bytes_max: BytesMax,
+    pub(crate) turn_max: Duration,
     pub(crate) subscriptions_max: usize,
     pub(crate) key_bytes_max: BytesMax,
     pub(crate) value_bytes_max: BytesMax,
@@ -97,6 +100,7 @@ impl Initial {
             idle_timeout: Duration::ZERO,
             output_bytes_max: "1mb".parse().expect("a size"),
             push_bytes_max: "1mb".parse().expect("a size"),
+            turn_max: Duration::ZERO,
             subscriptions_max: 10,
             key_bytes_max: "1kb".parse().expect("a size"),
             value_bytes_max: "1kb".parse().expect("a size"),
@@ -132,6 +136,7 @@ impl Runtime {
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
             output_bytes_max: initial.output_bytes_max.as_usize().into(),
             push_bytes_max: initial.push_bytes_max.as_usize().into(),
+            turn_max: initial.turn_max,
             subscriptions_max: initial.subscriptions_max.into(),
             key_bytes_max: initial.key_bytes_max.as_usize().into(),
             value_bytes_max: initial.value_bytes_max.as_usize().into(),
@@ -148,6 +153,11 @@ impl Runtime {
             sweeps: true.into(),
             noted: RwLock::default(),
         }
+    }
+
+    /// How long one connection's requests may be answered while others wait.
+    pub(crate) fn turn_max(&self) -> Option<Duration> {
+        (!self.turn_max.is_zero()).then_some(self.turn_max)
     }
 
     pub(crate) fn has_password(&self) -> bool {

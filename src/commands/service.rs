@@ -321,6 +321,8 @@ impl Service {
         self.unwait_rest(now);
         self.settle_rest();
         self.tracking.serve_stalled(&self.engine, now);
+        let snapshot = Arc::clone(&self.policies.snapshot());
+        snapshot.tenants().for_each(|tenant| tenant.counts.note_second());
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

@@ -16,7 +16,9 @@ use crate::config::Settings;
 use crate::engine::Engine;
 use crate::machine::Machine;
 use crate::protocol::Limits;
-use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
+use crate::server::{
+    self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan, WatchOptions,
+};
 use crate::size::OrAuto;
 use crate::telemetry::{self, DecisionWriter, Events};
 use crate::time::Clock;
@@ -169,12 +171,19 @@ fn prepare(
         workers,
         keepalive: options.keepalive,
         pong: listener == Listener::Pong,
+        beats: settings.load.enabled,
     };
     let house = HouseOptions {
         expiry_period: settings.engine.expiry_period,
         expiry_budget: settings.engine.expiry_budget,
     };
-    let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
+    let watch = WatchOptions {
+        enabled: settings.load.enabled,
+        sample_period: settings.load.sample_period,
+        queue_timeout: settings.load.queue_timeout,
+        in_flight_bytes_max: settings.load.in_flight_bytes_max,
+    };
+    let plan = Plan { sockets, manner, house, watch, drain_timeout: options.drain_timeout };
     let (decision_log, lines) = DecisionLog::new(&settings.decision_log);
     let decisions = lines.map(|lines| write_decisions(lines, &settings.decision_log.path));
     let hub = hub(settings, clock, (identity, events), decision_log)?;
@@ -251,6 +260,7 @@ fn initial(settings: &Settings) -> Initial {
         idle_timeout: settings.server.idle_timeout,
         output_bytes_max: settings.server.output_bytes_max,
         push_bytes_max: settings.server.push_bytes_max,
+        turn_max: settings.server.turn_max,
         subscriptions_max: settings.server.subscriptions_max.get(),
         key_bytes_max: settings.engine.key_bytes_max,
         value_bytes_max: settings.engine.value_bytes_max,

@@ -26,8 +26,9 @@ use super::hub::Hub;
 use super::meanwhile::Seat;
 use super::peer::PeerState;
 use super::scratch::{READ_BYTES_MAX, Scratch, Tools};
-use crate::commands::{GROUP_MAX, Outcome, Session, Unserved, Wait};
+use crate::commands::{GROUP_MAX, Outcome, Session, Wait};
 use crate::protocol::{Args, ProtocolError, Reply, Torn, Trust};
+use crate::time::Timestamp;
 
 /// Replies are handed to the socket within a batch once they are this long.
 const WRITE_BYTES_MIN: usize = 256 << 10;
@@ -42,8 +43,8 @@ const DISCARDED_BYTES_MAX: usize = 16 << 20;
 #[expect(clippy::struct_excessive_bools, reason = "facts of its own each, in any combination")]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    scratch: Rc<RefCell<Scratch>>,
-    hub: Arc<Hub>,
+    pub(super) scratch: Rc<RefCell<Scratch>>,
+    pub(super) hub: Arc<Hub>,
     pub(super) peer: Arc<PeerState>,
     pub(super) session: Session,
     torn: Torn,
@@ -61,15 +62,19 @@ pub(super) struct Connection {
     /// What was read after the end.
     discarded_bytes: usize,
     /// The next request is not begun before a pause is over.
-    held: bool,
+    pub(super) held: bool,
     /// When the wait of the last request is over, or the pause.
-    timer: Option<Pin<Box<Sleep>>>,
+    pub(super) timer: Option<Pin<Box<Sleep>>>,
     /// Another worker has it: nothing of it is to be forgotten.
     handed_on: bool,
+    /// The last turn took long and left requests to the next.
+    cut_short: bool,
+    /// Since when requests wait that were read and not answered.
+    unanswered_since: Option<Timestamp>,
 }
 
 /// Why a connection ends.
-enum End {
+pub(super) enum End {
     /// Either side is done, or the peer has gone.
     Done,
     /// The reader takes its replies too slowly.
@@ -102,6 +107,8 @@ impl Connection {
             held: false,
             timer: None,
             handed_on: false,
+            cut_short: false,
+            unanswered_since: None,
         }
     }
 
@@ -176,65 +183,6 @@ impl Connection {
             Err(back) => self.session = back.session,
         }
         self.handed_on
-    }
-
-    /// Goes on once what the last request waits for has come, or its time is over. Meanwhile
-    /// reads on, but for no more than one read at once: only so is it seen that the peer goes.
-    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
-        let timeout = self.session.wait().and_then(Wait::timeout);
-        if self.timer.is_none()
-            && let Some(timeout) = timeout
-        {
-            self.timer = Some(Box::pin(tokio::time::sleep(timeout.as_std())));
-        }
-        if let Some(timer) = &mut self.timer
-            && timer.as_mut().poll(cx).is_ready()
-            && let Some(wait) = self.session.wait()
-        {
-            wait.end(Unserved::TimedOut);
-        }
-        let now = self.hub.clock().now();
-        let (hub, session) = (&*self.hub, &mut self.session);
-        if let Some(mut answer) = hub.service().waited(session, hub, now) {
-            self.timer = None;
-            self.more = !self.tail.is_empty();
-            self.peer.answered(&mut self.session);
-            self.peer.active(now);
-            self.send(cx, &mut answer);
-            return Poll::Ready(None);
-        }
-        self.read_ahead(cx)
-    }
-
-    /// Goes on once the pause is over, or should be.
-    fn hold(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
-        let left = self.hub.service().pause().left(self.hub.clock().now());
-        let over = left.is_none_or(|left| {
-            let sleep = || Box::pin(tokio::time::sleep(left.as_std()));
-            self.timer.get_or_insert_with(sleep).as_mut().poll(cx).is_ready()
-        });
-        if over {
-            self.timer = None;
-            self.held = false;
-            self.more = true;
-            return Poll::Ready(None);
-        }
-        self.read_ahead(cx)
-    }
-
-    /// Reads what is not answered yet, up to a bound. Ready at the end of the stream.
-    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
-        let input = &mut self.scratch.borrow_mut().input;
-        while self.tail.len() < READ_BYTES_MAX {
-            let mut buffer = ReadBuf::new(input);
-            let read = Pin::new(&mut self.stream).poll_read(cx, &mut buffer);
-            let Some(len) = std::task::ready!(read.map(|read| taken(read, &buffer))) else {
-                return Poll::Ready(Some(End::Done));
-            };
-            self.peer.received(len);
-            self.tail.extend_from_slice(&input[..len]);
-        }
-        Poll::Pending
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -347,10 +295,10 @@ impl Connection {
         } else {
             answered = self.answer(cx, tools, input);
         }
-        if self.session.wait().is_some() || self.held {
-            // What comes behind stays unread.
+        if self.session.wait().is_some() || self.held || self.cut_short {
+            // What comes behind stays unread, or waits for the next turn.
             self.torn = Torn::default();
-            self.more = false;
+            self.more = self.cut_short;
             self.send(cx, &mut tools.out);
             return tools.scanner.end_of(answered);
         }
@@ -373,7 +321,13 @@ impl Connection {
     /// Returns how many.
     fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) -> usize {
         let Tools { scanner, out, answerer, pulse } = tools;
-        pulse.begin_turn(answerer.begin(&self.peer, self.hub.clock()));
+        let began = answerer.begin(&self.peer, self.hub.clock());
+        pulse.begin_turn(began);
+        if let Some(since) = self.unanswered_since {
+            pulse.late.note(began.since(since));
+        }
+        let turn_max = self.hub.service().runtime().turn_max();
+        self.cut_short = false;
         let mut at = 0;
         // The requests from `at` on, as far ahead as a group reaches.
         let mut window: SmallVec<[Args<'_>; GROUP_MAX]> = SmallVec::new();
@@ -406,7 +360,12 @@ impl Connection {
             if out.len() >= WRITE_BYTES_MIN {
                 self.send(cx, out);
             }
+            if at < scanner.len() && answerer.is_over(began, turn_max) {
+                self.cut_short = true;
+                break;
+            }
         }
+        self.unanswered_since = self.cut_short.then(|| self.unanswered_since.unwrap_or(began));
         answerer.end(&*self.hub);
         if !self.peer.mailbox.is_empty() {
             self.take_mail(out);
@@ -442,7 +401,7 @@ impl Connection {
     }
 
     /// Hands replies to the socket; what it does not take now is unsent.
-    fn send(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) {
+    pub(super) fn send(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) {
         let mut sent = 0;
         while self.unsent.is_empty() && sent < out.len() {
             match Pin::new(&mut self.stream).poll_write(cx, &out[sent..]) {
@@ -464,7 +423,7 @@ impl Connection {
 }
 
 /// How many bytes a read brought; `None` at the end of the stream or on an error.
-fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
+pub(super) fn taken(read: std::io::Result<()>, buffer: &ReadBuf<'_>) -> Option<usize> {
     read.ok().map(|()| buffer.filled().len()).filter(|len| *len > 0)
 }
 

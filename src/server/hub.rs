@@ -290,6 +290,12 @@ impl Hub {
         )
     }
 
+    /// Bytes of torn requests and of replies that were not taken, of all connections.
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        let held = self.peers.iter().map(|peer| peer.held());
+        held.map(|(torn_bytes, unsent_bytes)| torn_bytes + unsent_bytes).sum()
+    }
+
     /// Bytes to and from all connections there have been.
     pub(super) fn traffic(&self) -> Traffic {
         let past = self.past.lock();

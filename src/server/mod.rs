@@ -9,7 +9,9 @@ mod connection;
 mod doors;
 mod house;
 mod hub;
+mod lateness;
 mod listen;
+mod load_watch;
 mod mailbox;
 mod meanwhile;
 mod options;
@@ -18,6 +20,7 @@ mod rates;
 mod scratch;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::io;
 use std::sync::Arc;
@@ -37,6 +40,7 @@ pub(crate) use tests::hub as hub_for_test;
 use crate::time::Duration;
 pub(crate) use house::HouseOptions;
 use listen::Workers;
+pub(crate) use load_watch::WatchOptions;
 
 /// What runs a server besides its hub.
 #[derive(Debug)]
@@ -44,6 +48,7 @@ pub(crate) struct Plan {
     pub(crate) sockets: Vec<Socket>,
     pub(crate) manner: Manner,
     pub(crate) house: HouseOptions,
+    pub(crate) watch: WatchOptions,
     pub(crate) drain_timeout: Duration,
 }
 
@@ -71,6 +76,9 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
         accepting.spawn(listen::accept(listener, hub, workers, plan.manner.keepalive));
     }
     accepting.spawn(listen::relieve(Arc::clone(&hub), Arc::clone(&workers)));
+    if plan.watch.enabled {
+        accepting.spawn(load_watch::watch(Arc::clone(&hub), workers.pulses(), plan.watch));
+    }
     hub.open();
     let house = tokio::spawn(house::keep(Arc::clone(&hub), plan.house));
     hub.stopped().await;

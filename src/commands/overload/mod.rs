@@ -71,6 +71,7 @@ pub(crate) struct Status {
 #[derive(Clone, Debug)]
 pub(crate) struct SignalStatus {
     pub(crate) name: String,
+    pub(crate) is_built_in: bool,
     pub(crate) kind: Kind,
     /// As it was reported; none of a built-in one.
     pub(crate) value: Option<f64>,
@@ -159,6 +160,7 @@ impl Overload {
             let pressure = desk.pressures.of(source);
             SignalStatus {
                 name: source.name().to_owned(),
+                is_built_in: true,
                 kind: Kind::Systemic,
                 value: None,
                 pressure,
@@ -168,6 +170,7 @@ impl Overload {
         });
         let declared = desk.signals.states(now).map(|state| SignalStatus {
             name: state.declaration.name.clone(),
+            is_built_in: false,
             kind: state.declaration.kind,
             value: state.value,
             pressure: state.pressure,
