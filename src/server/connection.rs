@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::os::fd::{AsFd, AsRawFd};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -145,8 +145,11 @@ impl Connection {
             match turn {
                 Poll::Ready(Some(end)) => return Poll::Ready(end),
                 Poll::Ready(None) if self.more => {
-                    // The others have their turn before this one goes on.
-                    cx.waker().wake_by_ref();
+                    // The others have their turn before this one goes on; after a long one also
+                    // those of whom the reactor has not been asked meanwhile.
+                    if !self.cut_short || pin!(tokio::task::yield_now()).poll(cx).is_ready() {
+                        cx.waker().wake_by_ref();
+                    }
                     return Poll::Pending;
                 }
                 Poll::Ready(None) => delivered = false,
