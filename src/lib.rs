@@ -9,6 +9,7 @@ pub mod size; // how much: Bytes, amounts left to the machine
 #[cfg(feature = "server")]
 mod yaml; // documents of people: read strictly, a complaint with its place
 pub mod limit; // may this pass: Quota, Cost, Decision, the algorithms
+pub mod load; // how much may be done: signals, levels, who is refused
 #[cfg(any(feature = "server", feature = "client-central"))]
 mod protocol; // the wire: RESP bytes to requests, replies to bytes
 #[cfg(feature = "server")]
@@ -26,6 +27,7 @@ mod lua; // scripts: cache, sandbox, conversion
 mod commands; // argv to reply: the table, the gate, the handlers
 
 // Edges: sockets, files, tasks, logs. May use tokio.
+pub mod machine; // what the system says of this process: processor, memory, stalls
 #[cfg(feature = "server")]
 mod telemetry; // metric names, log setup
 #[cfg(feature = "client-central")]

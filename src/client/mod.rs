@@ -35,11 +35,12 @@ mod pipeline;
 mod request;
 mod stats;
 
+pub use crate::load::Tier;
 pub use answer::{Answer, Left, Source};
 pub use error::Error;
 pub use held::{Acquired, Lease, Reservation, Reserved};
 pub use options::{Login, MemoryOptions, Options, QUEUE_MAX, WithoutServer};
-pub use request::{Check, Limit, Tier};
+pub use request::{Check, Limit};
 pub use stats::Stats;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,6 +4,7 @@
 //! which a denial is remembered: another cost or quota is another request.
 
 use crate::limit::{Algorithm, Align, Cost, Quota};
+use crate::load::Tier;
 use crate::protocol::{write_header, write_word};
 
 /// A limit on a key: `RL.LIMIT`.
@@ -44,30 +45,6 @@ impl<'a> Limit<'a> {
             words.number(cost.0);
         }
         words.finish(look)
-    }
-}
-
-/// Who goes first when the server has too much to do: `T0` is the most important.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Tier {
-    T0,
-    T1,
-    T2,
-    T3,
-    T4,
-    T5,
-}
-
-impl Tier {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::T0 => "t0",
-            Self::T1 => "t1",
-            Self::T2 => "t2",
-            Self::T3 => "t3",
-            Self::T4 => "t4",
-            Self::T5 => "t5",
-        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::connection::REDIS_VERSION;
 use super::host::Host;
 use super::last_quota::LastQuota;
 use super::monitor::Origin;
+use super::overload::{self, Need, Sieve, Strain};
 use super::policed::{Court, Witness};
 use super::request::{Ground, Request};
 use super::runner::Runner;
@@ -25,6 +26,7 @@ use super::table::Entry;
 use super::tally::{Runs, Tally};
 use super::transaction;
 use crate::engine::{KeyRef, Patience, Stats};
+use crate::load::Tier;
 use crate::lua::{Interpreter, Recent, Script, Setup};
 use crate::policy::Snapshot;
 use crate::prefilter::Lane;
@@ -79,6 +81,14 @@ pub(crate) struct Worker {
     /// What the checks of one group are made of; cleared before the next.
     pub(super) arena: Bump,
     lane: Arc<Lane>,
+    /// How hard pressed the server is for the batch, and what of its requests is known for that.
+    pub(super) strain: Strain,
+    pub(super) sieve: Sieve,
+    /// Why the next request is refused.
+    pub(super) refusal: Option<overload::Reason>,
+    /// Under strain, of the connection that asks.
+    pub(super) connection_tier: Option<Tier>,
+    overload_lane: Arc<overload::Lane>,
 }
 
 /// The batch being answered: when it began, and which commands share its time.
@@ -86,6 +96,8 @@ pub(crate) struct Worker {
 struct Batch {
     began: Timestamp,
     calls: u32,
+    /// When its first stretch began: it is cut where the clock is read again.
+    entered: Timestamp,
     /// In order, repeats joined.
     runs: Runs,
 }
@@ -106,6 +118,7 @@ impl Worker {
         let runs_scripts = true;
         let policies = Arc::clone(&service.policies().snapshot());
         let lane = service.prefilter().new_lane();
+        let overload_lane = service.overload().new_lane();
         Self {
             service,
             tally,
@@ -120,6 +133,11 @@ impl Worker {
             policies,
             arena: Bump::new(),
             lane,
+            strain: Strain::default(),
+            sieve: Sieve::default(),
+            refusal: None,
+            connection_tier: None,
+            overload_lane,
         }
     }
 
@@ -131,7 +149,18 @@ impl Worker {
     }
 
     pub(super) fn witness(&self) -> Witness<'_> {
-        Witness { service: &self.service, lane: &self.lane }
+        Witness { service: &self.service, lane: &self.lane, need: self.need() }
+    }
+
+    pub(super) fn need(&self) -> Need<'_> {
+        let overload = self.service.overload();
+        let (strain, connection_tier) = (self.strain, self.connection_tier);
+        Need { strain, overload, lane: &self.overload_lane, connection_tier }
+    }
+
+    /// The moment that the requests of the batch are at.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// For the worker that must not be held up: what runs scripts is answered BUSY.
@@ -146,6 +175,9 @@ impl Worker {
     pub(crate) fn begin(&mut self) -> Timestamp {
         self.now = self.clock.now();
         self.service.refresh(&mut self.policies);
+        self.strain = self.service.overload().strain();
+        self.sieve = Sieve::default();
+        self.batch.entered = self.now;
         self.batch.began = self.now;
         self.batch.calls = 0;
         self.batch.runs.clear();
@@ -156,6 +188,7 @@ impl Worker {
     pub(crate) fn end(&mut self, host: &dyn Host) {
         self.service.broadcast(host);
         self.settle(self.clock.now());
+        self.overload_lane.was_busy(self.now.since(self.batch.entered));
     }
 
     fn settle(&mut self, now: Timestamp) {
@@ -235,7 +268,8 @@ impl Worker {
             }
         };
         session.last_command = number;
-        if let Err(error) = self.gate(session, number, args) {
+        let gate = self.gate(session, number, args);
+        if let Err(error) = gate.and_then(|()| self.heed_refusal()) {
             self.tally.command(number).rejected();
             let entry = (self.entry(number), self.now);
             let error = transaction::reject(&self.service, session, entry, error);
@@ -388,6 +422,7 @@ impl Worker {
             connection: session.id,
             tracks: session.tracks() && entry.spec.flags.has(Flags::READONLY),
             lane: &self.lane,
+            need: self.need(),
         }
     }
 

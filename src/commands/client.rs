@@ -1,6 +1,7 @@
 //! CLIENT: what connections are called, what they want, who they are, and how to end them.
 
 use super::call::{Answer, Call};
+use super::policed::tier;
 use super::session::{Outcome, Replies};
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec, Sub};
 use super::waiting::Unserved;
@@ -39,7 +40,12 @@ pub(super) const SPECS: &[Spec] = &[Spec {
         Sub::plain("NO-TOUCH", Arity::exactly(3), "Leave no trace on keys (ON|OFF).", no_touch),
         Sub::plain("PAUSE", Arity::at_least(3), "Hold commands (WRITE|ALL).", pause::pause),
         Sub::plain("REPLY", Arity::exactly(3), "Send replies, or none (ON|OFF|SKIP).", replies),
-        Sub::plain("SETINFO", Arity::exactly(4), "Tell the library (LIB-NAME|LIB-VER).", set_info),
+        Sub::plain(
+            "SETINFO",
+            Arity::exactly(4),
+            "Tell the library or the tier (LIB-NAME|LIB-VER|TIER).",
+            set_info,
+        ),
         Sub::plain("SETNAME", Arity::exactly(3), "Name this connection.", set_name),
         Sub {
             keys: Keys::All,
@@ -106,9 +112,14 @@ fn set_name(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
-/// CLIENT SETINFO LIB-NAME name | LIB-VER version
+/// CLIENT SETINFO LIB-NAME name | LIB-VER version | TIER t
 fn set_info(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     let (attribute, value) = (word(call, 2), word(call, 3));
+    if attribute.eq_ignore_ascii_case(b"TIER") {
+        call.session.tier = Some(tier(value)?);
+        reply.ok();
+        return Ok(Outcome::Reply);
+    }
     let (field, shown) = match attribute.to_ascii_uppercase().as_slice() {
         b"LIB-NAME" => (&mut call.session.library_name, "lib-name"),
         b"LIB-VER" => (&mut call.session.library_version, "lib-ver"),

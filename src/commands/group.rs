@@ -111,6 +111,21 @@ impl Worker {
         if self.service.pause().is_on() && self.is_held(requests[0]) {
             return (0, Outcome::Held);
         }
+        if !self.strain.is_calm() {
+            return self.call_passed(session, host, requests, out);
+        }
+        self.call_first(session, host, requests, out)
+    }
+
+    /// Answers the first request, and those after it that can be answered with it.
+    #[inline]
+    pub(super) fn call_first(
+        &mut self,
+        session: &mut Session,
+        host: &dyn Host,
+        requests: &[Args<'_>],
+        out: &mut Vec<u8>,
+    ) -> (usize, Outcome) {
         self.arena.reset();
         let answered = self.call_group(session, requests, out);
         if answered.is_empty() {

@@ -6,6 +6,7 @@
 
 use super::call::{Answer, Call};
 use super::info_sections as sections;
+use super::load_section;
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
 use crate::protocol::{Args, Reply};
@@ -35,7 +36,7 @@ const fn section(name: &'static str, write: fn(&Call<'_, '_>, &mut String)) -> S
 }
 
 /// In the order of Redis.
-const SECTIONS: [Section; 15] = [
+const SECTIONS: [Section; 16] = [
     section("Server", sections::server),
     section("Clients", sections::clients),
     section("Memory", sections::memory),
@@ -50,6 +51,7 @@ const SECTIONS: [Section; 15] = [
     section("Cluster", sections::cluster),
     section("Keyspace", sections::keyspace),
     section("Tollgate", sections::tollgate),
+    section("Load", load_section::load),
     Section { default: false, ..section("Twins", sections::twins) },
 ];
 

@@ -21,6 +21,7 @@ mod connection;
 mod counters;
 mod deadline;
 mod debug;
+mod degrade;
 mod decision_log;
 mod details;
 mod element_scan;
@@ -42,12 +43,14 @@ mod latency;
 mod limits;
 mod list_ends;
 mod lists;
+mod load_section;
 mod memory;
 mod monitor;
 mod native;
 mod noted_parameters;
 mod object;
 mod options;
+mod overload;
 mod parameter_table;
 #[cfg(test)]
 mod panicking;
@@ -75,6 +78,7 @@ mod session;
 mod set;
 mod set_algebra;
 mod sets;
+mod sifted;
 mod slowlog;
 mod sorted;
 mod spec;
@@ -97,6 +101,9 @@ pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
 pub(crate) use options::{
     DecisionLogOptions, LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions,
     ThrottleRounding,
+};
+pub(crate) use overload::{
+    Instead, LoadOptions, Reason as OverloadReason, Sample, SignalStatus, Status as OverloadStatus,
 };
 pub(crate) use password::Password;
 pub(crate) use policy_order::{PolicyAnswer, PolicyOrder, PolicyRefusal};
@@ -124,6 +131,7 @@ const FAMILIES: &[&[Spec]] = &[
     counters::SPECS,
     element_scan::SPECS,
     debug::SPECS,
+    degrade::SPECS,
     expiry::SPECS,
     functions::SPECS,
     hash_numbers::SPECS,

@@ -5,6 +5,7 @@
 //! inside a transaction that has locked them already.
 
 use super::last_quota::LastQuota;
+use super::overload::Need;
 use super::policed::Witness;
 use super::service::Service;
 use super::spec::KeyList;
@@ -32,6 +33,8 @@ pub(crate) struct Request<'a> {
     pub(super) tracks: bool,
     /// Where this thread counts what it asked of remembered denials.
     pub(super) lane: &'a Lane,
+    /// How hard pressed the server is for the batch.
+    pub(super) need: Need<'a>,
 }
 
 impl<'a> Request<'a> {
@@ -72,7 +75,7 @@ impl<'a> Request<'a> {
 
     /// What decisions by policy are told to.
     pub(super) fn witness(&self) -> Witness<'a> {
-        Witness { service: self.service, lane: self.lane }
+        Witness { service: self.service, lane: self.lane, need: self.need }
     }
 
     fn scope(&self) -> Scope<'_> {

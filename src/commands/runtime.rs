@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::options::{LogEntries, ScriptOptions};
+use super::overload::LoadOptions;
 use crate::policy;
 use crate::prefilter;
 use crate::size::BytesMax;
@@ -35,6 +36,8 @@ pub(crate) struct Runtime {
     pub(super) idle_timeout_s: AtomicU64,
     pub(super) output_bytes_max: AtomicUsize,
     pub(super) push_bytes_max: AtomicUsize,
+    /// As it was at the start; zero for no bound.
+    turn_max: Duration,
     pub(super) subscriptions_max: AtomicUsize,
     pub(super) key_bytes_max: AtomicUsize,
     pub(super) value_bytes_max: AtomicUsize,
@@ -45,6 +48,8 @@ pub(crate) struct Runtime {
     /// As they were at the start.
     pub(super) prefilter: prefilter::Options,
     pub(super) policies: policy::Options,
+    /// As they were at the start.
+    pub(super) load: LoadOptions,
     /// In microseconds; zero for never.
     pub(super) busy_after_us: AtomicU64,
     /// In microseconds; negative for no slow log.
@@ -68,6 +73,7 @@ pub(crate) struct Initial {
     pub(crate) idle_timeout: Duration,
     pub(crate) output_bytes_max: BytesMax,
     pub(crate) push_bytes_max: BytesMax,
+    pub(crate) turn_max: Duration,
     pub(crate) subscriptions_max: usize,
     pub(crate) key_bytes_max: BytesMax,
     pub(crate) value_bytes_max: BytesMax,
@@ -76,6 +82,7 @@ pub(crate) struct Initial {
     pub(crate) scripts: ScriptOptions,
     pub(crate) prefilter: prefilter::Options,
     pub(crate) policies: policy::Options,
+    pub(crate) load: LoadOptions,
     pub(crate) slowlog_threshold: Duration,
     pub(crate) slowlog_entries_max: usize,
     pub(crate) latency_threshold: Duration,
@@ -93,6 +100,7 @@ impl Initial {
             idle_timeout: Duration::ZERO,
             output_bytes_max: "1mb".parse().expect("a size"),
             push_bytes_max: "1mb".parse().expect("a size"),
+            turn_max: Duration::ZERO,
             subscriptions_max: 10,
             key_bytes_max: "1kb".parse().expect("a size"),
             value_bytes_max: "1kb".parse().expect("a size"),
@@ -110,6 +118,7 @@ impl Initial {
                 unmatched: policy::Unmatched::Allow,
                 document_bytes_max: "1mb".parse().expect("a size"),
             },
+            load: LoadOptions::off(),
             slowlog_threshold: Duration::from_secs(1),
             slowlog_entries_max: 0,
             latency_threshold: Duration::ZERO,
@@ -127,6 +136,7 @@ impl Runtime {
             idle_timeout_s: initial.idle_timeout.as_millis().div_ceil(1_000).into(),
             output_bytes_max: initial.output_bytes_max.as_usize().into(),
             push_bytes_max: initial.push_bytes_max.as_usize().into(),
+            turn_max: initial.turn_max,
             subscriptions_max: initial.subscriptions_max.into(),
             key_bytes_max: initial.key_bytes_max.as_usize().into(),
             value_bytes_max: initial.value_bytes_max.as_usize().into(),
@@ -136,12 +146,18 @@ impl Runtime {
             scripts: initial.scripts,
             prefilter: initial.prefilter,
             policies: initial.policies,
+            load: initial.load,
             slowlog_threshold_us: (initial.slowlog_threshold.as_micros() as i64).into(),
             slowlog_entries_max: initial.slowlog_entries_max.into(),
             latency_threshold_us: initial.latency_threshold.as_micros().into(),
             sweeps: true.into(),
             noted: RwLock::default(),
         }
+    }
+
+    /// How long one connection's requests may be answered while others wait.
+    pub(crate) fn turn_max(&self) -> Option<Duration> {
+        (!self.turn_max.is_zero()).then_some(self.turn_max)
     }
 
     pub(crate) fn has_password(&self) -> bool {

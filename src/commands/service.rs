@@ -14,6 +14,7 @@ use super::decision_log::DecisionLog;
 use super::host::{Facts, Host};
 use super::latency::Latency;
 use super::monitor::Monitors;
+use super::overload::Overload;
 use super::pause::Pause;
 use super::policed::Tops;
 use super::policies::Policies;
@@ -42,6 +43,7 @@ pub(crate) struct Service {
     table: Table,
     runtime: Runtime,
     prefilter: Prefilter,
+    overload: Overload,
     tops: Tops,
     /// Checks of tenants that no policy knows.
     unknown_tenants: AtomicU64,
@@ -80,6 +82,7 @@ impl Service {
         let prefilter_seed = engine.hasher().key(b"prefilter").hash();
         let policies = Policies::new(&runtime.policies);
         Self {
+            overload: Overload::new(&runtime.load, now),
             tops: Tops::new(engine.hasher().clone()),
             unknown_tenants: AtomicU64::default(),
             prefilter: Prefilter::new(&runtime.prefilter, prefilter_seed),
@@ -240,6 +243,10 @@ impl Service {
         }
     }
 
+    pub(crate) fn overload(&self) -> &Overload {
+        &self.overload
+    }
+
     pub(super) fn tops(&self) -> &Tops {
         &self.tops
     }
@@ -314,6 +321,8 @@ impl Service {
         self.unwait_rest(now);
         self.settle_rest();
         self.tracking.serve_stalled(&self.engine, now);
+        let snapshot = Arc::clone(&self.policies.snapshot());
+        snapshot.tenants().for_each(|tenant| tenant.counts.note_second());
     }
 
     pub(super) fn slowlog(&self) -> &Mutex<SlowLog> {

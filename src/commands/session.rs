@@ -12,6 +12,7 @@ use super::push::Kind;
 use super::tracking::Tracker;
 use super::transaction::Transaction;
 use super::waiting::Wait;
+use crate::load::Tier;
 use crate::protocol::Resp;
 
 /// What a handler leaves behind: exactly one of these.
@@ -60,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) name: Box<[u8]>,
     pub(crate) library_name: Box<[u8]>,
     pub(crate) library_version: Box<[u8]>,
+    /// Of its requests, where nothing else says one.
+    pub(super) tier: Option<Tier>,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
     /// What MULTI and WATCH have begun.
@@ -97,6 +100,7 @@ impl Session {
             name: Box::default(),
             library_name: Box::default(),
             library_version: Box::default(),
+            tier: None,
             no_evict: false,
             no_touch: false,
             transaction: Transaction::default(),

@@ -26,7 +26,9 @@ fn is_of_kubernetes(name: &str, text: &str) -> bool {
 const SECRETS: [&str; 2] = ["server.password", "policies.etcd.password"];
 
 /// What serde calls its own types, and what people call them.
-const EXPECTATIONS: [(&str, &str); 7] = [
+const EXPECTATIONS: [(&str, &str); 9] = [
+    ("expected f64", "expected a number"),
+    ("expected an array of length 3", "expected three numbers such as [0.8, 0.9, 0.97]"),
     ("expected u16", "expected a whole number from 0 to 65535"),
     ("expected u32", "expected a whole number from 0 to 4294967295"),
     ("expected usize", "expected a whole number"),
@@ -148,12 +150,14 @@ impl Layers {
     /// where the setting is text, and a list is separated by commas.
     fn lay_text(&mut self, path: &str, text: &str) -> Result<(), String> {
         let value = match node(&self.defaults, path) {
-            Some(Value::Sequence(_)) => {
+            Some(Value::Sequence(list)) => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-                Value::Sequence(words.map(Value::from).collect())
+                let is_of_numbers = list.first().is_some_and(Value::is_number);
+                let read = |word| if is_of_numbers { scalar(word) } else { Value::from(word) };
+                Value::Sequence(words.map(read).collect())
             }
             Some(Value::String(_)) | None => Value::from(text),
-            Some(_) => serde_yaml::from_str(text).unwrap_or_else(|_| Value::from(text)),
+            Some(_) => scalar(text),
         };
         self.lay(path, value)
     }
@@ -164,6 +168,11 @@ impl Layers {
         collect_paths(&self.defaults, "", &mut paths);
         paths
     }
+}
+
+/// A word as what it is in YAML: a number, a truth, or text.
+fn scalar(text: &str) -> Value {
+    serde_yaml::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
 /// `key` within the section `path`; the top of the document is the section "".

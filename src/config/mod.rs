@@ -17,7 +17,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::{
-    DecisionLogOptions, LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions,
+    DecisionLogOptions, LatencyOptions, LimitOptions, LoadOptions, ScriptOptions, SlowlogOptions,
 };
 use crate::engine;
 use crate::prefilter;
@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) prefilter: prefilter::Options,
     pub(crate) limits: LimitOptions,
     pub(crate) policies: watch::Options,
+    pub(crate) load: LoadOptions,
     pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,

@@ -6,9 +6,13 @@ use crate::size::OrAuto;
 use crate::watch::EtcdOptions;
 
 use super::{Error, Settings};
+use crate::time::Duration;
+
+/// The counts of samples are made for twice a second; much less often, nothing would be seen.
+const SAMPLE_PERIOD_MAX: Duration = Duration::from_secs(10);
 
 pub(super) fn prove(settings: &Settings) -> Result<(), Error> {
-    let proofs = [addresses, passwords, http, policies, ports, sizes, spans];
+    let proofs = [addresses, passwords, http, load, policies, ports, sizes, spans];
     let complaint = proofs.into_iter().find_map(|proof| proof(settings));
     complaint.map_or(Ok(()), |complaint| Err(Error::Relation(complaint)))
 }
@@ -40,6 +44,29 @@ fn passwords(settings: &Settings) -> Option<String> {
          an operator: give them one each"
             .to_owned()
     })
+}
+
+fn load(settings: &Settings) -> Option<String> {
+    let load = &settings.load;
+    if load.sample_period.is_zero() || load.sample_period > SAMPLE_PERIOD_MAX {
+        return Some(format!(
+            "load.sample_period is {}: write more than 0s and at most {SAMPLE_PERIOD_MAX}",
+            load.sample_period
+        ));
+    }
+    if load.queue_timeout.is_zero() {
+        return Some("load.queue_timeout is 0, so that any wait is too long: write 100ms".into());
+    }
+    if load.retry_after_min > load.retry_after_max {
+        return Some(format!(
+            "load.retry_after_min ({}) is above load.retry_after_max ({}): swap them",
+            load.retry_after_min, load.retry_after_max
+        ));
+    }
+    if let Err(complaint) = load.thresholds() {
+        return Some(format!("load.enter, exit, up and down do not go together: {complaint}"));
+    }
+    load.declared().err().map(|complaint| format!("load.signals: {complaint}"))
 }
 
 fn policies(settings: &Settings) -> Option<String> {
@@ -174,7 +201,17 @@ mod tests {
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
         let etcd = ("policies.etcd.enabled", "true");
-        let rows: [(&[(&str, &str)], &str); 17] = [
+        let signal = "lag systemic 1 1s,lag systemic 2 1s";
+        let rows: [(&[(&str, &str)], &str); 26] = [
+            (&[("load.sample_period", "0s")], "load.sample_period is 0s: write more than 0s"),
+            (&[("load.sample_period", "1m")], "load.sample_period is 1m: write more than 0s"),
+            (&[("load.queue_timeout", "0s")], "load.queue_timeout is 0"),
+            (&[("load.retry_after_min", "2s")], "load.retry_after_min (2s) is above"),
+            (&[("load.enter", "0.8,0.7,0.9")], "load.enter, exit, up and down do not go together"),
+            (&[("load.exit", "0.8,0.85,0.9")], "load.enter, exit, up and down do not go together"),
+            (&[("load.enter", "0.8,0.9,.nan")], "load.enter, exit, up and down do not go together"),
+            (&[("load.down", "0")], "load.enter, exit, up and down do not go together: 0 is no"),
+            (&[("load.signals", signal)], "load.signals: signal `lag` is declared twice"),
             (&[("policies.etcd.password", "***")], "policies.etcd.password is `***`"),
             (&[("policies.poll_period", "0s")], "policies.poll_period is 0"),
             (&[etcd, ("policies.path", "a")], "policies.etcd.enabled is true and policies.path"),
@@ -204,7 +241,10 @@ mod tests {
 
     #[test]
     fn settings_at_their_bounds_are_taken() {
-        let rows: [&[(&str, &str)]; 8] = [
+        let rows: [&[(&str, &str)]; 11] = [
+            &[("load.retry_after_min", "1500ms")],
+            &[("load.sample_period", "1ms"), ("load.down", "1")],
+            &[("load.signals", "lag per_tenant 2.5 30s,pool systemic 64 1s")],
             &[("policies.etcd.enabled", "true"), ("policies.etcd.endpoints", "http://a:1")],
             &[("server.http.bind", "0.0.0.0"), ("server.operator_password", "a")],
             &[("server.http.bind", "0.0.0.0"), ("server.http.enabled", "false")],

@@ -36,11 +36,14 @@ impl State {
     /// Appends the state to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
-        out.push(tag(self.algorithm()));
+        let is_rounded = matches!(self.kind, Kind::RoundedLog(_));
+        out.push(if is_rounded { ROUNDED_TAG } else { tag(self.algorithm()) });
         write(out, self.window.as_micros());
         write(out, self.last.as_micros());
         match &self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => write_log(out, log),
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
+                write_log(out, log);
+            }
             Kind::SlidingCounter(counters) => {
                 write(out, counters.previous);
                 write(out, counters.current);
@@ -61,13 +64,17 @@ impl State {
         if version != VERSION {
             return Err(DecodeError::Version(version));
         }
-        let algorithm = algorithm(reader.byte()?).ok_or(DecodeError::Algorithm)?;
+        let tag = reader.byte()?;
+        let is_rounded = tag == ROUNDED_TAG;
+        let exact = if is_rounded { Some(Algorithm::SlidingLog) } else { algorithm(tag) };
+        let algorithm = exact.ok_or(DecodeError::Algorithm)?;
         let window_us = reader.number()?;
         if window_us == 0 || window_us > WINDOW_MAX.as_micros() {
             return Err(DecodeError::Number);
         }
         let last_us = reader.number()?;
         let kind = match algorithm {
+            Algorithm::SlidingLog if is_rounded => Kind::RoundedLog(reader.log(last_us)?),
             Algorithm::SlidingLog => Kind::SlidingLog(reader.log(last_us)?),
             Algorithm::SlidingWindow => Kind::SlidingWindow(reader.log(last_us)?),
             Algorithm::SlidingCounter => Kind::SlidingCounter(Counters {
@@ -87,6 +94,9 @@ impl State {
         })
     }
 }
+
+/// The byte that stands for a sliding log begun in need.
+const ROUNDED_TAG: u8 = 5;
 
 /// The byte that stands for an algorithm; never reused for another.
 const fn tag(algorithm: Algorithm) -> u8 {

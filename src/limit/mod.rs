@@ -30,6 +30,7 @@ mod sliding_counter;
 mod sliding_log;
 mod sliding_window;
 mod state;
+mod switch;
 mod throttle;
 
 #[cfg(test)]
@@ -38,6 +39,8 @@ mod bounds;
 mod calendars;
 #[cfg(test)]
 mod ledgers;
+#[cfg(test)]
+mod need;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -58,6 +61,7 @@ pub use self::quota::{
     QuotaError, WINDOW_MAX,
 };
 pub use self::state::State;
+pub use self::switch::switch;
 pub use self::throttle::{Rounding, Throttle, ThrottleError, ThrottleOutcome, ThrottleRequest};
 
 /// Decides whether the request may pass, and spends its cost if it may.

@@ -132,6 +132,7 @@ pub struct Quota {
     log_entries_max: u32,
     algorithm: Algorithm,
     align: Align,
+    in_need: bool,
 }
 
 impl Quota {
@@ -163,6 +164,7 @@ impl Quota {
             log_entries_max: LOG_ENTRIES_MAX_DEFAULT,
             algorithm,
             align: Align::Epoch,
+            in_need: false,
         };
         Ok(quota)
     }
@@ -220,6 +222,19 @@ impl Quota {
             return Err(QuotaError::LogEntriesTooFew);
         }
         Ok(Self { log_entries_max: entries, ..self })
+    }
+
+    /// The same for a time of need: a sliding log that is begun by it rounds its moments up to
+    /// sixteenths of the window, and so has at most seventeen entries. It is never over the
+    /// limit, and at saturation passes at least 16/17 of what an exact log does. Logs that are
+    /// there already go on exactly, and once the need is over so do the rounded ones.
+    #[must_use]
+    pub const fn in_need(self) -> Self {
+        Self { in_need: true, ..self }
+    }
+
+    pub(super) const fn is_in_need(&self) -> bool {
+        self.in_need
     }
 
     pub const fn algorithm(&self) -> Algorithm {

@@ -53,6 +53,12 @@ impl Counters {
         from_current + from_previous
     }
 
+    /// As they stand at the moment that is asked for.
+    pub(super) fn at(mut self, ask: &Ask, last_us: u64) -> Self {
+        self.roll(ask, last_us);
+        self
+    }
+
     /// The estimate, rounded up.
     pub(super) fn used(mut self, ask: &Ask, last_us: u64) -> u64 {
         let into_us = self.roll(ask, last_us);

@@ -15,6 +15,14 @@ use super::log::Log;
 /// The slots of the exact log.
 pub(super) const EXACT_US: u64 = 1;
 
+/// Slots of one window of a log that is begun in need: at most one more is alive at a time.
+const ROUNDED_SLOTS: u64 = 16;
+
+/// The slots of such a log.
+pub(super) const fn rounded_us(window_us: u64) -> u64 {
+    window_us.div_ceil(ROUNDED_SLOTS)
+}
+
 #[inline]
 pub(super) fn check(log: &mut Log, ask: &Ask, slot_us: u64) -> Decision {
     if let Some(horizon_us) = ask.horizon_us() {

@@ -25,10 +25,12 @@ pub struct State {
     pub(super) kind: Kind,
 }
 
-/// One variant per algorithm.
+/// One variant per algorithm, and one for logs that were begun in need.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     SlidingLog(Log),
+    /// A sliding log begun by a quota in need ([`Quota::in_need`]): its moments are rounded up.
+    RoundedLog(Log),
     SlidingWindow(Log),
     SlidingCounter(Counters),
     FixedWindow(Counter),
@@ -42,6 +44,7 @@ impl State {
     /// Nothing is spent.
     pub fn new(quota: &Quota, now: Timestamp) -> Self {
         let kind = match quota.algorithm() {
+            Algorithm::SlidingLog if quota.is_in_need() => Kind::RoundedLog(Log::new()),
             Algorithm::SlidingLog => Kind::SlidingLog(Log::new()),
             Algorithm::SlidingWindow => Kind::SlidingWindow(Log::new()),
             Algorithm::SlidingCounter => Kind::SlidingCounter(Counters::default()),
@@ -53,7 +56,7 @@ impl State {
 
     pub const fn algorithm(&self) -> Algorithm {
         match self.kind {
-            Kind::SlidingLog(_) => Algorithm::SlidingLog,
+            Kind::SlidingLog(_) | Kind::RoundedLog(_) => Algorithm::SlidingLog,
             Kind::SlidingWindow(_) => Algorithm::SlidingWindow,
             Kind::SlidingCounter(_) => Algorithm::SlidingCounter,
             Kind::FixedWindow(_) => Algorithm::FixedWindow,
@@ -67,7 +70,7 @@ impl State {
         let window_us = self.window.as_micros();
         let last_us = self.last.as_micros();
         let at_us = match &self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => {
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
                 log.last_us().map(|at_us| at_us.saturating_add(window_us))
             }
             Kind::SlidingCounter(counters) => {
@@ -86,7 +89,7 @@ impl State {
     pub fn used(&self, now: Timestamp) -> u64 {
         let ask = self.ask(Cost::ZERO, now);
         match &self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => {
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
                 log.sum() - ask.horizon_us().map_or(0, |horizon_us| log.sum_until(horizon_us))
             }
             Kind::SlidingCounter(counters) => counters.used(&ask, self.last.as_micros()),
@@ -95,11 +98,25 @@ impl State {
         }
     }
 
-    /// Whether entries were merged because the log had too many: it may then open later than an
-    /// exact one would.
+    /// What still counts at `now` of what a log was charged up to and including a moment; zero
+    /// where no log counts.
+    pub(super) fn spent_until(&self, until_us: u64, now: Timestamp) -> u64 {
+        let ask = self.ask(Cost::ZERO, now);
+        match &self.kind {
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
+                let over = ask.horizon_us().map_or(0, |horizon_us| log.sum_until(horizon_us));
+                log.sum_until(until_us).saturating_sub(over)
+            }
+            Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
+        }
+    }
+
+    /// Whether entries were merged, because the log had too many or was begun in need: it may then
+    /// open later than an exact one would.
     pub fn is_coarse(&self) -> bool {
         match &self.kind {
             Kind::SlidingLog(log) => log.coarse() > 0,
+            Kind::RoundedLog(log) => log.len() > 0,
             Kind::SlidingWindow(_)
             | Kind::SlidingCounter(_)
             | Kind::FixedWindow(_)
@@ -118,7 +135,9 @@ impl State {
     #[inline]
     pub fn prefetch_owned(&self) -> u64 {
         match &self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => log.prefetch(),
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
+                log.prefetch()
+            }
             Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
         }
     }
@@ -127,7 +146,9 @@ impl State {
     #[inline]
     pub fn prefetch_tail(&self) -> u64 {
         match &self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => log.prefetch_tail(),
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
+                log.prefetch_tail()
+            }
             Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
         }
     }
@@ -135,7 +156,9 @@ impl State {
     /// What stands on the heap, as the system's allocator counts it. In constant time.
     pub fn heap_bytes(&self) -> usize {
         match &self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => log.heap_bytes(),
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
+                log.heap_bytes()
+            }
             Kind::SlidingCounter(_) | Kind::FixedWindow(_) | Kind::Gcra(_) => 0,
         }
     }
@@ -151,6 +174,7 @@ impl State {
     pub(super) fn fits(&self, quota: &Quota) -> bool {
         match &self.kind {
             Kind::SlidingLog(_) => quota.algorithm() == Algorithm::SlidingLog,
+            Kind::RoundedLog(_) => quota.algorithm() == Algorithm::SlidingLog && quota.is_in_need(),
             Kind::SlidingWindow(_) => quota.algorithm() == Algorithm::SlidingWindow,
             Kind::SlidingCounter(_) => {
                 quota.algorithm() == Algorithm::SlidingCounter && quota.window() == self.window
@@ -175,6 +199,8 @@ impl State {
         let old = self.ask(Cost::ZERO, now);
         let new = ask(quota, Cost::ZERO, now);
         let kind = match (&self.kind, quota.algorithm()) {
+            // Later than the truth, so it goes on as an exact log and is still never over.
+            (Kind::RoundedLog(log), Algorithm::SlidingLog) => Kind::SlidingLog(log.clone()),
             (Kind::SlidingCounter(counters), Algorithm::SlidingCounter) => {
                 let current = counters.used(&old, self.last.as_micros());
                 Kind::SlidingCounter(Counters { previous: 0, current })
@@ -187,6 +213,7 @@ impl State {
             }
             (
                 Kind::SlidingLog(_)
+                | Kind::RoundedLog(_)
                 | Kind::SlidingWindow(_)
                 | Kind::SlidingCounter(_)
                 | Kind::FixedWindow(_)
@@ -213,6 +240,9 @@ impl State {
                 let decision = sliding_log::check(log, &ask, sliding_log::EXACT_US);
                 log.bound(quota.log_entries_max(), ask.window_us);
                 decision
+            }
+            Kind::RoundedLog(log) => {
+                sliding_log::check(log, &ask, sliding_log::rounded_us(ask.window_us))
             }
             Kind::SlidingWindow(log) => {
                 sliding_log::check(log, &ask, sliding_window::slot_us(ask.window_us))
@@ -241,6 +271,9 @@ impl State {
     fn answer(&self, ask: &Ask) -> Decision {
         match &self.kind {
             Kind::SlidingLog(log) => sliding_log::peek(log, ask, sliding_log::EXACT_US),
+            Kind::RoundedLog(log) => {
+                sliding_log::peek(log, ask, sliding_log::rounded_us(ask.window_us))
+            }
             Kind::SlidingWindow(log) => {
                 sliding_log::peek(log, ask, sliding_window::slot_us(ask.window_us))
             }
@@ -281,6 +314,9 @@ impl State {
                 sliding_log::charge(log, ask, sliding_log::EXACT_US);
                 log.bound(log_entries_max, ask.window_us);
             }
+            Kind::RoundedLog(log) => {
+                sliding_log::charge(log, ask, sliding_log::rounded_us(ask.window_us));
+            }
             Kind::SlidingWindow(log) => {
                 sliding_log::charge(log, ask, sliding_window::slot_us(ask.window_us));
             }
@@ -296,7 +332,7 @@ impl State {
         let last_us = self.last.as_micros();
         self.last = Timestamp::from_micros(ask.now_us);
         match &mut self.kind {
-            Kind::SlidingLog(log) | Kind::SlidingWindow(log) => {
+            Kind::SlidingLog(log) | Kind::RoundedLog(log) | Kind::SlidingWindow(log) => {
                 if let Some(horizon_us) = ask.horizon_us() {
                     log.expire(horizon_us);
                 }
@@ -309,7 +345,7 @@ impl State {
     }
 
     /// A question about the state itself, whatever the quota.
-    fn ask(&self, cost: Cost, now: Timestamp) -> Ask {
+    pub(super) fn ask(&self, cost: Cost, now: Timestamp) -> Ask {
         Ask {
             capacity: u64::MAX,
             cost: cost.0,

@@ -14,11 +14,12 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
 
 use crate::limit::{Algorithm, Align};
+use crate::load::Tier;
 
 use super::given::{Given, Matches};
 use super::options::Unmatched;
 use super::pattern::Pattern;
-use super::rule::{Degrade, ManagedBy, Mode, Scope, Tier};
+use super::rule::{Degrade, ManagedBy, Mode, Scope};
 use super::words::{
     BurstMode, Count, EnforcementWord, LimitWord, Moment, Name, Percent, Spelled, WindowWord, Zone,
 };

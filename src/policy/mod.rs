@@ -51,9 +51,7 @@ pub(crate) use facts::Facts;
 pub(crate) use lint::{Finding, lint};
 pub(crate) use options::{Options, Unmatched};
 pub(crate) use pattern::{Dimension, Matcher, Pattern};
-pub(crate) use rule::{
-    Degrade, Enforcement, ManagedBy, Mode, QuotaKind, Rule, RuleQuota, Scope, Tier,
-};
+pub(crate) use rule::{Degrade, Enforcement, ManagedBy, Mode, QuotaKind, Rule, RuleQuota, Scope};
 pub(crate) use schema::schema;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use tenant::{BucketOwner, Match, Tenant, Terms};

@@ -3,6 +3,7 @@
 //! Made only from a document that was accepted, so nothing here is checked again.
 
 use crate::limit::{Credit, Quota};
+use crate::load::Tier;
 use crate::time::Timestamp;
 
 use super::calendar::Calendar;
@@ -96,24 +97,6 @@ pub(crate) enum Mode {
     Shadow,
     /// As if the rule were not written.
     Off,
-}
-
-/// How important requests are: t0 is given up last.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Tier(pub(super) u8);
-
-impl Tier {
-    pub(crate) const fn number(self) -> u8 {
-        self.0
-    }
-
-    /// Reads `t0` to `t5`, in any case.
-    pub(crate) fn parse(word: &[u8]) -> Option<Self> {
-        match word {
-            [b't' | b'T', digit @ b'0'..=b'5'] => Some(Self(digit - b'0')),
-            _ => None,
-        }
-    }
 }
 
 /// The answer where no exact one can be given.

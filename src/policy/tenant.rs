@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::load::Tier;
 use crate::time::Timestamp;
 
 use super::bucket;
@@ -15,7 +16,7 @@ use super::counts::{RuleCounts, TenantCounts};
 use super::facts::Facts;
 use super::index::Index;
 use super::options::Unmatched;
-use super::rule::{Degrade, Mode, Rule, RuleQuota, Tier};
+use super::rule::{Degrade, Mode, Rule, RuleQuota};
 
 /// All that one tenant's document says.
 #[derive(Debug)]

@@ -12,13 +12,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 
 use crate::limit::{Algorithm, Align};
+use crate::load::Tier;
 use crate::time::{Duration, Timestamp};
 use crate::yaml::nearest;
 
 use super::calendar::CalendarUnit;
 use super::options::Unmatched;
 use super::pattern::Pattern;
-use super::rule::{Degrade, Enforcement, ManagedBy, Mode, Scope, Tier};
+use super::rule::{Degrade, Enforcement, ManagedBy, Mode, Scope};
 
 /// Bytes of a name or a pattern: each stands in the key of every bucket.
 const TEXT_BYTES_MAX: usize = 1_024;
@@ -119,8 +120,8 @@ words! {
     Scope, "Scope":
         "zone" => Self::Zone, "region" => Self::Region, "global" => Self::Global;
     Tier, "Tier":
-        "t0" => Self(0), "t1" => Self(1), "t2" => Self(2), "t3" => Self(3), "t4" => Self(4),
-        "t5" => Self(5);
+        "t0" => Self::T0, "t1" => Self::T1, "t2" => Self::T2, "t3" => Self::T3,
+        "t4" => Self::T4, "t5" => Self::T5;
     Unmatched, "Unmatched": "allow" => Self::Allow, "deny" => Self::Deny;
 }
 

@@ -134,6 +134,9 @@ pub(crate) enum Error {
         "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
     )]
     BusyFunction,
+    /// When to come back, in milliseconds.
+    #[error("OVERLOADED try again later in {0} ms")]
+    Overloaded(u64),
     #[error("NOSCRIPT No matching script. Please use EVAL.")]
     NoScript,
     #[error("ERR Script killed by user with SCRIPT KILL...")]

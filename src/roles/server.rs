@@ -14,8 +14,11 @@ use crate::admin::Http;
 use crate::commands::{DecisionLog, Initial, NotedLines, Runtime, Service, ThrottleRounding};
 use crate::config::Settings;
 use crate::engine::Engine;
+use crate::machine::Machine;
 use crate::protocol::Limits;
-use crate::server::{self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan};
+use crate::server::{
+    self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan, WatchOptions,
+};
 use crate::size::OrAuto;
 use crate::telemetry::{self, DecisionWriter, Events};
 use crate::time::Clock;
@@ -168,12 +171,19 @@ fn prepare(
         workers,
         keepalive: options.keepalive,
         pong: listener == Listener::Pong,
+        beats: settings.load.enabled,
     };
     let house = HouseOptions {
         expiry_period: settings.engine.expiry_period,
         expiry_budget: settings.engine.expiry_budget,
     };
-    let plan = Plan { sockets, manner, house, drain_timeout: options.drain_timeout };
+    let watch = WatchOptions {
+        enabled: settings.load.enabled,
+        sample_period: settings.load.sample_period,
+        queue_timeout: settings.load.queue_timeout,
+        in_flight_bytes_max: settings.load.in_flight_bytes_max,
+    };
+    let plan = Plan { sockets, manner, house, watch, drain_timeout: options.drain_timeout };
     let (decision_log, lines) = DecisionLog::new(&settings.decision_log);
     let decisions = lines.map(|lines| write_decisions(lines, &settings.decision_log.path));
     let hub = hub(settings, clock, (identity, events), decision_log)?;
@@ -231,7 +241,7 @@ fn hub(
     engine.set_tracked_keys_max(settings.engine.tracked_keys_max.get());
     engine.set_memory_max(match settings.engine.memory_max {
         OrAuto::Exactly(bytes) => bytes.as_usize(),
-        OrAuto::Auto => usize::try_from(server::memory_limit_bytes() / 4 * MEMORY_QUARTERS)
+        OrAuto::Auto => usize::try_from(Machine::here().memory_limit_bytes() / 4 * MEMORY_QUARTERS)
             .unwrap_or(usize::MAX),
     });
     engine.set_policy(settings.engine.memory_policy);
@@ -250,6 +260,7 @@ fn initial(settings: &Settings) -> Initial {
         idle_timeout: settings.server.idle_timeout,
         output_bytes_max: settings.server.output_bytes_max,
         push_bytes_max: settings.server.push_bytes_max,
+        turn_max: settings.server.turn_max,
         subscriptions_max: settings.server.subscriptions_max.get(),
         key_bytes_max: settings.engine.key_bytes_max,
         value_bytes_max: settings.engine.value_bytes_max,
@@ -258,6 +269,7 @@ fn initial(settings: &Settings) -> Initial {
         scripts: settings.lua.clone(),
         prefilter: settings.prefilter.clone(),
         policies: settings.policies.for_policies(),
+        load: settings.load.clone(),
         slowlog_threshold: settings.slowlog.threshold,
         slowlog_entries_max: settings.slowlog.entries_max,
         latency_threshold: settings.latency.threshold,

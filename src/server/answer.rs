@@ -2,7 +2,7 @@
 
 use crate::commands::{Host, Outcome, Session, Worker};
 use crate::protocol::Args;
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, Duration, Timestamp};
 
 use super::peer::PeerState;
 
@@ -40,6 +40,15 @@ impl Answerer {
                 }
                 (requests.len(), Outcome::Reply)
             }
+        }
+    }
+
+    /// Whether this turn, which began then, has gone on for long.
+    #[inline]
+    pub(super) fn is_over(&self, began: Timestamp, turn_max: Option<Duration>) -> bool {
+        match (self, turn_max) {
+            (Self::Commands(worker), Some(turn_max)) => worker.now().since(began) >= turn_max,
+            (Self::Commands(_), None) | (Self::Pong, _) => false,
         }
     }
 

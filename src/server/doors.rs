@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::hub::Hub;
+use super::lateness::Lateness;
 use super::peer::PeerState;
 use crate::commands::Session;
 use crate::time::{Duration, Timestamp};
@@ -28,6 +29,8 @@ pub(super) struct Pulse {
     load: AtomicUsize,
     /// When it began to answer what a connection has sent; zero while it does not.
     turn_began_us: AtomicU64,
+    /// How late it comes to what is ready.
+    pub(super) late: Lateness,
 }
 
 impl Pulse {
@@ -142,6 +145,11 @@ impl Doors {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How the workers behind them are doing.
+    pub(super) fn pulses(&self) -> Vec<Arc<Pulse>> {
+        self.0.iter().map(|door| Arc::clone(&door.pulse)).collect()
     }
 
     /// Gives the connection back where every worker is held up, or its door full.

@@ -12,6 +12,7 @@ use tracing::warn;
 
 use super::hub::Hub;
 use crate::engine::Patience;
+use crate::load::Level;
 use crate::time::{DISCIPLINE_PERIOD, Discipline, Duration};
 
 /// A gap between our clock and the wall clock above this is worth a person's attention.
@@ -40,6 +41,10 @@ pub(super) async fn keep(hub: Arc<Hub>, options: HouseOptions) {
             _ = sweep.tick() => {
                 if hub.service().runtime().sweeps() {
                     expire(&hub, options.expiry_budget);
+                    // In need, what is idle gives its memory back sooner.
+                    if hub.service().overload().level() == Level::Emergency {
+                        expire(&hub, options.expiry_budget);
+                    }
                 }
                 make_room(&hub, options.expiry_budget);
                 hub.service().hand_out(&*hub, hub.clock().now(), Patience::None);

@@ -15,12 +15,12 @@ use tracing::{debug, info, warn};
 use super::mailbox::Full;
 use super::meanwhile;
 use super::peer::PeerState;
-use super::process::{self, Process};
 use super::rates::{LineRate, RateMeter};
 use crate::commands::{
     Crowd, Facts, Host, Peer, PolicyAnswer, PolicyOrder, PolicyRefusal, Push, Rates, Service,
 };
 use crate::lua::LogLevel;
+use crate::machine::{self, Machine, Process};
 use crate::telemetry::Events;
 use crate::time::{Clock, Duration};
 use crate::watch::Writer;
@@ -290,6 +290,12 @@ impl Hub {
         )
     }
 
+    /// Bytes of torn requests and of replies that were not taken, of all connections.
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        let held = self.peers.iter().map(|peer| peer.held());
+        held.map(|(torn_bytes, unsent_bytes)| torn_bytes + unsent_bytes).sum()
+    }
+
     /// Bytes to and from all connections there have been.
     pub(super) fn traffic(&self) -> Traffic {
         let past = self.past.lock();
@@ -317,14 +323,15 @@ pub(crate) fn is_elsewhere(address: IpAddr) -> bool {
 impl Host for Hub {
     fn facts(&self) -> Facts {
         let Traffic { input_bytes, output_bytes } = self.traffic();
-        let Process { resident_bytes, cpu_user_s, cpu_system_s } = process::read();
+        let machine = Machine::here();
+        let Process { resident_bytes, cpu_user_s, cpu_system_s } = machine.process();
         Facts {
             process_id: std::process::id(),
             run_id: self.identity.run_id.clone(),
             tcp_port: self.identity.tcp_port,
             http_port: self.identity.http_port,
-            os: process::os(),
-            executable: process::executable(),
+            os: machine::os(),
+            executable: machine::executable(),
             config_file: self.identity.config_file.clone(),
             workers: self.identity.workers,
             connected: self.peers.len(),
@@ -339,7 +346,7 @@ impl Host for Hub {
             rates: self.meter.rates(),
             used_peak_bytes: self.meter.used_peak_bytes(self.service.engine().used_bytes()),
             resident_bytes,
-            machine_bytes: process::memory_limit_bytes(),
+            machine_bytes: machine.memory_limit_bytes(),
             cpu_user_s,
             cpu_system_s,
             clock_gap_us: self.clock_gap_us.load(Ordering::Relaxed),

@@ -65,6 +65,8 @@ pub(crate) struct Manner {
     pub(crate) keepalive: Duration,
     /// Answer `+PONG` to everything: to measure the listener alone.
     pub(crate) pong: bool,
+    /// Each worker notes how late it is.
+    pub(crate) beats: bool,
 }
 
 /// Opens the listening sockets. Port 0 lets the system choose one, the same for all addresses.
@@ -156,6 +158,11 @@ impl Workers {
         true
     }
 
+    /// How the workers are doing, the stand-in left out.
+    pub(super) fn pulses(&self) -> Vec<Arc<Pulse>> {
+        self.doors.pulses()
+    }
+
     fn hand_over(&self, hub: &Hub, accepted: Box<Accepted>) {
         let taken = self.doors.take(hub, accepted);
         if let Err(accepted) = taken.or_else(|accepted| self.stand_in.take(accepted)) {
@@ -174,6 +181,7 @@ fn start_worker(
 ) -> Result<(Door, JoinHandle<()>), Error> {
     let (door, pulse, receiver) = Door::new(HANDOVER_MAX);
     let (hub, limits, pong) = (Arc::clone(hub), manner.limits, manner.pong);
+    let beats = manner.beats && onward.is_empty();
     let work = move || {
         let scratch = if pong {
             Scratch::new(Scanner::new(limits), Answerer::Pong, Arc::clone(&pulse), onward)
@@ -183,7 +191,7 @@ fn start_worker(
         // Answers while the worker is in a turn, and so says nothing of it.
         let other = Arc::clone(&hub);
         let neighbours = Neighbours::new(move || answering(&other, limits, Default::default()));
-        work(receiver, hub, pulse, (scratch, neighbours));
+        work(receiver, hub, (pulse, beats), (scratch, neighbours));
     };
     let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work);
     Ok((door, thread.map_err(Error::Thread)?))
@@ -193,9 +201,11 @@ fn start_worker(
 fn work(
     mut receiver: mpsc::Receiver<Waiting>,
     hub: Arc<Hub>,
-    pulse: Arc<Pulse>,
+    (pulse, beats): (Arc<Pulse>, bool),
     (scratch, neighbours): (Scratch, Neighbours),
 ) {
+    let clock = beats.then(|| hub.clock().clone());
+    let own = Arc::clone(&pulse);
     let (scratch, neighbours) = (Rc::new(RefCell::new(scratch)), Rc::new(neighbours));
     let seats = Rc::clone(&neighbours);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -233,7 +243,19 @@ fn work(
         }
     });
     // Ends when the door is closed and the last connection has ended.
-    neighbours.during(|| runtime.block_on(tasks));
+    neighbours.during(|| {
+        runtime.block_on(async {
+            match &clock {
+                // A beat has no end of its own.
+                Some(clock) => tokio::select! {
+                    biased;
+                    () = tasks => {}
+                    () = own.late.beat(clock) => {}
+                },
+                None => tasks.await,
+            }
+        })
+    });
 }
 
 /// What answers by the commands. With doors it is the stand-in's, which no script may hold up.

@@ -9,12 +9,13 @@ mod connection;
 mod doors;
 mod house;
 mod hub;
+mod lateness;
 mod listen;
+mod load_watch;
 mod mailbox;
 mod meanwhile;
 mod options;
 mod peer;
-mod process;
 mod rates;
 #[cfg(test)]
 mod repeated_denials;
@@ -34,13 +35,13 @@ use tracing::{info, warn};
 pub(crate) use hub::{Hub, Identity, Readiness, is_elsewhere};
 pub(crate) use listen::{Error, Manner, accept_one, bind, bind_http, local_port};
 pub(crate) use options::{HTTP_PORT_OFFSET, Options};
-pub(crate) use process::memory_limit_bytes;
 #[cfg(test)]
 pub(crate) use tests::hub as hub_for_test;
 
 use crate::time::Duration;
 pub(crate) use house::HouseOptions;
 use listen::Workers;
+pub(crate) use load_watch::WatchOptions;
 
 /// What runs a server besides its hub.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ pub(crate) struct Plan {
     pub(crate) sockets: Vec<Socket>,
     pub(crate) manner: Manner,
     pub(crate) house: HouseOptions,
+    pub(crate) watch: WatchOptions,
     pub(crate) drain_timeout: Duration,
 }
 
@@ -75,6 +77,9 @@ pub(crate) async fn serve(hub: Arc<Hub>, plan: Plan) -> Result<Ending, Error> {
         accepting.spawn(listen::accept(listener, hub, workers, plan.manner.keepalive));
     }
     accepting.spawn(listen::relieve(Arc::clone(&hub), Arc::clone(&workers)));
+    if plan.watch.enabled {
+        accepting.spawn(load_watch::watch(Arc::clone(&hub), workers.pulses(), plan.watch));
+    }
     hub.open();
     let house = tokio::spawn(house::keep(Arc::clone(&hub), plan.house));
     hub.stopped().await;

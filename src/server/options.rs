@@ -52,6 +52,8 @@ pub(crate) struct Options {
     pub(crate) inline_bytes_max: BytesMax,
     /// Requests of one client answered in one turn; then the other clients have theirs.
     pub(crate) pipeline_max: NonZeroUsize,
+    /// How long one client is answered in one turn; zero for as long as it takes.
+    pub(crate) turn_max: Duration,
     /// Replies that a slow reader may pile up beyond the one being sent before it is closed.
     pub(crate) output_bytes_max: BytesMax,
     /// Pushes that may wait for a slow reader before it is closed.

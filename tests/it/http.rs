@@ -32,6 +32,11 @@ fn get(port: u16, path: &str) -> (String, String) {
     ask(open(port), &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 }
 
+/// The status line of a page.
+pub(crate) fn status(port: u16, path: &str) -> String {
+    get(port, path).0
+}
+
 pub(crate) fn metrics(tollgate: &Tollgate) -> Page {
     metrics_at(tollgate.http_port())
 }

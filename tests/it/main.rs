@@ -21,6 +21,7 @@ mod introspection;
 mod keyspace;
 mod limiters;
 mod limits;
+mod load;
 mod log;
 mod lua_compat;
 mod lua_libraries;

@@ -6,7 +6,8 @@
 
 use crate::commands::limits::{number, window};
 use crate::limit::Cost;
-use crate::policy::{Facts, Tier};
+use crate::load::Tier;
+use crate::policy::Facts;
 use crate::protocol::{Args, Error};
 use crate::time::Duration;
 
@@ -111,7 +112,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn tier(word: &[u8]) -> Result<Tier, Error> {
+/// t0 to t5.
+pub(in crate::commands) fn tier(word: &[u8]) -> Result<Tier, Error> {
     Tier::parse(word).ok_or_else(|| Error::bad_argument("TIER", word, "t0, t1, t2, t3, t4 or t5"))
 }
 

@@ -9,6 +9,7 @@ use super::inquiry::{Court, Inquiry};
 use super::verdict::{Denying, Source, Verdict};
 use crate::commands::{
     decision_log::Decided,
+    overload::{Concession, Need},
     request::{Ground, Request},
     service::Service,
 };
@@ -25,11 +26,16 @@ const CHECK: Takes = Takes {
     options: &[b"PEEK", b"DETAIL", b"COST"],
 };
 
+/// The share of the decisions that would be told otherwise, of those under strain.
+const TOLD_UNDER_STRAIN: f64 = 0.01;
+
 /// An RL.CHECK that has been read, with its answer where that needs no lock.
 pub(in crate::commands) struct Checked<'a> {
     pub(in crate::commands) words: Args<'a>,
     inquiry: Inquiry<'a>,
     early: Option<Verdict<'a>>,
+    /// What holds for it under strain.
+    concession: Option<Concession>,
 }
 
 /// What decisions are told to, besides the client.
@@ -37,6 +43,7 @@ pub(in crate::commands) struct Checked<'a> {
 pub(in crate::commands) struct Witness<'a> {
     pub(in crate::commands) service: &'a Service,
     pub(in crate::commands) lane: &'a Lane,
+    pub(in crate::commands) need: Need<'a>,
 }
 
 /// Reads the words of an RL.CHECK, its name included.
@@ -45,15 +52,26 @@ pub(in crate::commands) fn check_words<'a>(
     witness: Witness<'_>,
     words: Args<'a>,
 ) -> Result<Checked<'a>, Error> {
-    let inquiry = Inquiry::read(court, words.skip(1), &CHECK)?;
-    let early = inquiry.settled().or_else(|| inquiry.repeated(witness, court.now));
-    Ok(Checked { words, inquiry, early })
+    let mut inquiry = Inquiry::read(court, words.skip(1), &CHECK)?;
+    let settled = inquiry.settled();
+    let concession = match settled {
+        None => inquiry.concession(witness.need, court.now),
+        Some(_) => None,
+    };
+    if concession.is_some_and(|concession| concession.is_in_need) {
+        inquiry = inquiry.in_need(court.arena);
+    }
+    let is_given_up = concession.is_some_and(|concession| concession.given_up.is_some());
+    let repeated = || if is_given_up { None } else { inquiry.repeated(witness, court.now) };
+    let early = settled.or_else(repeated);
+    Ok(Checked { words, inquiry, early, concession })
 }
 
 impl<'a> Checked<'a> {
     /// The buckets that must be locked for the answer.
     pub(in crate::commands) fn keys(&self) -> &'a [KeyRef<'a>] {
-        if self.early.is_some() { &[] } else { self.inquiry.keys() }
+        let is_given_up = self.concession.is_some_and(|given| given.given_up.is_some());
+        if self.early.is_some() || is_given_up { &[] } else { self.inquiry.keys() }
     }
 
     pub(in crate::commands) fn run(
@@ -62,7 +80,9 @@ impl<'a> Checked<'a> {
         view: &mut View<'_>,
         reply: &mut Reply<'_>,
     ) {
-        let verdict = self.early.unwrap_or_else(|| self.inquiry.decide(witness, view));
+        let made_up = || self.inquiry.made_up(self.concession?, witness.need);
+        let early = self.early.or_else(made_up);
+        let verdict = early.unwrap_or_else(|| self.inquiry.decide(witness, view));
         if verdict.source == Source::Prefilter {
             witness.lane.repeated();
         }
@@ -83,11 +103,14 @@ pub(super) fn check(
     ground.transact_over(scope, request, |view| checked.run(witness, view, reply))
 }
 
+/// Above every revision there will ever be.
+const LEVEL_SHIFT: u32 = 62;
+
 impl<'a> Inquiry<'a> {
     /// Decides on the locked buckets, and remembers a denial that can be repeated.
     fn decide(&self, witness: Witness<'_>, view: &mut View<'_>) -> Verdict<'a> {
         let manner = if self.peek { Manner::Peek } else { Manner::Spend };
-        let judgement = self.judge(view, manner);
+        let judgement = self.judge(witness.need, view, manner);
         let mut verdict = judgement.verdict;
         let Some(denying) = judgement.denial.filter(|_| self.is_repeatable()) else {
             return verdict;
@@ -96,7 +119,7 @@ impl<'a> Inquiry<'a> {
         if self.detail {
             verdict.frozen = denial.frozen_for();
         } else if !self.peek {
-            let question = self.question(&self.asked[denying.place]);
+            let question = self.question(witness.need, &self.asked[denying.place]);
             let prefilter = witness.service.prefilter();
             prefilter.remember(witness.lane, &question, &denial, view.now());
         }
@@ -111,7 +134,7 @@ impl<'a> Inquiry<'a> {
         let engine = witness.service.engine();
         let enforced = self.asked.iter().zip(self.applied).enumerate();
         enforced.filter(|(_, (asked, _))| asked.enforced).find_map(|(place, (asked, applied))| {
-            let question = self.question(asked);
+            let question = self.question(witness.need, asked);
             let generation = |_| engine.limiter_generation(asked.key);
             let prefilter = witness.service.prefilter();
             let repeated = prefilter.ask(witness.lane, &question, now, generation)?;
@@ -121,11 +144,18 @@ impl<'a> Inquiry<'a> {
         })
     }
 
-    fn question(&self, asked: &Asked<'a>) -> Question<'a> {
+    fn question(&self, need: Need<'_>, asked: &Asked<'a>) -> Question<'a> {
         // The tenant's revision moves with every change of its quotas.
         let quota = Fingerprint::of(&asked.bound.capacity());
-        let revision = self.tenant.map_or(0, |tenant| tenant.revision);
-        Question { bucket: asked.key, quota, revision, cost: asked.cost, accept: Accept::Exact }
+        let mut revision = self.tenant.map_or(0, |tenant| tenant.revision);
+        let mut accept = Accept::Exact;
+        if !need.strain.is_calm() {
+            // What was remembered at one level is not answered at another.
+            let level = need.strain.level();
+            revision |= u64::from(level.number()) << LEVEL_SHIFT;
+            accept = if level.samples() { Accept::Verdict } else { Accept::Exact };
+        }
+        Question { bucket: asked.key, quota, revision, cost: asked.cost, accept }
     }
 
     /// What the engine knows of a denial that it has just made.
@@ -156,7 +186,7 @@ impl<'a> Inquiry<'a> {
 impl Witness<'_> {
     fn log(self, tenant: &Tenant, inquiry: &Inquiry<'_>, verdict: &Verdict<'_>, now: Timestamp) {
         let log = self.service.decision_log();
-        if !log.is_on() {
+        if !log.is_on() || self.is_passed_over() {
             return;
         }
         let bucket = inquiry.denied(verdict).or(inquiry.keys().first().map(KeyRef::bytes));
@@ -172,6 +202,11 @@ impl Witness<'_> {
             },
             now,
         );
+    }
+
+    /// Under strain, one decision in a hundred is told.
+    fn is_passed_over(self) -> bool {
+        self.need.strain.level().samples() && !self.need.draws(TOLD_UNDER_STRAIN)
     }
 
     /// Counts a verdict where it belongs.
@@ -195,7 +230,8 @@ impl Witness<'_> {
             rule.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
         self.log(tenant, inquiry, verdict, now);
-        if tenant.counts.is_limited() {
+        // Under strain nobody is ranked.
+        if tenant.counts.is_limited() && !self.need.strain.level().samples() {
             self.service.tops().note(tenant, inquiry, verdict, now);
         }
     }

@@ -53,12 +53,16 @@ fn hold(
     let held = request.hold_court();
     let inquiry = Inquiry::read(request.court(&held), request.args.skip(1), takes)?;
     let (engine, witness) = (request.service.engine(), request.witness());
+    if let Some(reason) = inquiry.refusal(witness.need, request.now) {
+        return Err(witness.need.refusal(reason));
+    }
     let id = engine.draw_hold_id();
     let name = ticket_name(id);
     let keys: Vec<KeyRef<'_>> = inquiry.keys().iter().copied().chain([engine.key(&name)]).collect();
     ground.transact_over(Scope::Keys(&keys), request, |view| {
         let ttl = inquiry.ttl.expect("who reads the words wants it");
-        let judgement = inquiry.judge(view, manner(Hold { id, until: view.now() + ttl }));
+        let judgement =
+            inquiry.judge(witness.need, view, manner(Hold { id, until: view.now() + ttl }));
         let verdict = judgement.verdict;
         witness.tell(&inquiry, &verdict, view.now());
         write_held(&verdict, view.ticket(id).map(|_| id), reply);

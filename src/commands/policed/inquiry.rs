@@ -9,6 +9,7 @@ use bumpalo::collections::Vec as BumpVec;
 use super::asking::{Asking, Takes};
 use crate::engine::{Asked, Engine, KeyRef, Scope};
 use crate::limit::{Bound, Cost};
+use crate::load::Tier;
 use crate::policy::{Match, Mode, QuotaKind, Rule, RuleQuota, Snapshot, Tenant, Unmatched};
 use crate::protocol::{Args, Error};
 use crate::time::{Duration, Timestamp};
@@ -35,6 +36,9 @@ pub(in crate::commands) struct Inquiry<'a> {
     pub(super) peek: bool,
     pub(super) detail: bool,
     pub(super) ttl: Option<Duration>,
+    /// How important the request says it is.
+    pub(super) tier: Option<Tier>,
+    pub(super) caller: Option<&'a [u8]>,
 }
 
 /// Where the rules stand, and what their buckets are made with.
@@ -77,6 +81,8 @@ impl<'a> Inquiry<'a> {
             peek: asking.peek,
             detail: asking.detail,
             ttl: asking.ttl,
+            tier: asking.tier,
+            caller: asking.facts.caller,
         })
     }
 
@@ -86,6 +92,15 @@ impl<'a> Inquiry<'a> {
 
     pub(super) fn scope(&self) -> Scope<'a> {
         Scope::Keys(self.keys)
+    }
+
+    /// The same, whose new buckets take less memory.
+    pub(super) fn in_need(self, arena: &'a Bump) -> Self {
+        let asked = self.asked.iter().map(|asked| match asked.bound {
+            Bound::Window(quota) => Asked { bound: Bound::Window(quota.in_need()), ..*asked },
+            Bound::Credit(_) | Bound::Concurrency(_) => *asked,
+        });
+        Self { asked: arena.alloc_slice_fill_iter(asked), ..self }
     }
 
     /// The tenant's part of its buckets' names.

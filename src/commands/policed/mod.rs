@@ -12,6 +12,7 @@
 mod answer;
 mod asking;
 mod check;
+mod conceded;
 mod explain;
 mod forget;
 mod holds;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use super::request::Request;
 use super::spec::{Arity, Flags, Group, Handler, Keyed, Keys, Spec};
 
+pub(super) use asking::tier;
 pub(super) use check::{Checked, Witness, check_words};
 pub(super) use forget::{refund_tenant, reset_tenant};
 pub(super) use inquiry::Court;

@@ -7,13 +7,11 @@
 use std::sync::atomic::Ordering;
 
 use super::inquiry::{Applied, Inquiry};
-use crate::engine::{Answers, Full, Manner, View};
+use crate::commands::overload::{self, Need};
+use crate::engine::{Answers, Manner, View};
 use crate::limit::{Cost, Decision, combined};
-use crate::policy::{Degrade, Rule, Unmatched};
+use crate::policy::{Rule, Unmatched};
 use crate::time::Duration;
-
-/// A wait to tell where nobody knows one, in milliseconds: room comes as other keys expire.
-const RETRY_UNKNOWN_MS: i64 = 1_000;
 
 /// What a request is answered.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +46,8 @@ pub(super) enum Reason {
     /// There is no room for a new bucket: in the tenant, or in memory.
     KeysMax,
     Memory,
+    /// The server gives up exactness for such requests.
+    Overload(overload::Reason),
 }
 
 /// Who decided.
@@ -69,6 +69,7 @@ impl Reason {
             Self::CostAboveLimit => "cost_above_limit",
             Self::KeysMax => "keys_max",
             Self::Memory => "memory",
+            Self::Overload(reason) => reason.name(),
         }
     }
 }
@@ -111,7 +112,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// Without a figure to tell.
-    fn plain(is_allowed: bool, reason: Reason) -> Self {
+    pub(super) fn plain(is_allowed: bool, reason: Reason) -> Self {
         let figures = if is_allowed { [0, -1, -1, -1, 0] } else { [1, 0, 0, -1, 0] };
         Self {
             figures,
@@ -140,24 +141,6 @@ impl<'a> Verdict<'a> {
         ];
         Self { figures, reason, source, rule, shadows: 0, denied_by: None, frozen: None }
     }
-
-    fn degraded(inquiry: &Inquiry<'a>, full: Full) -> Self {
-        let by_rule = inquiry.applied.iter().find_map(|applied| applied.rule.degrade);
-        let degrade = by_rule.or(inquiry.tenant.and_then(|tenant| tenant.degrade));
-        let reason = match full {
-            Full::Tenant => Reason::KeysMax,
-            Full::Memory => Reason::Memory,
-        };
-        let mut verdict = match degrade.unwrap_or(Degrade::Open) {
-            Degrade::Open | Degrade::Ratio => Self::plain(true, reason),
-            Degrade::Closed => Self::plain(false, reason),
-        };
-        if !verdict.is_allowed() {
-            verdict.figures[3] = RETRY_UNKNOWN_MS;
-        }
-        verdict.source = Source::Degraded;
-        verdict
-    }
 }
 
 impl<'a> Inquiry<'a> {
@@ -173,13 +156,18 @@ impl<'a> Inquiry<'a> {
     }
 
     /// Judges all quotas at the view's moment, and takes what they allow together.
-    pub(super) fn judge(&self, view: &mut View<'_>, manner: Manner) -> Judgement<'a> {
+    pub(super) fn judge(
+        &self,
+        need: Need<'_>,
+        view: &mut View<'_>,
+        manner: Manner,
+    ) -> Judgement<'a> {
         if let Some(verdict) = self.settled() {
             return Judgement::without_quota(verdict);
         }
         let judgement = match view.check_buckets(self.asked, manner, self.keys_max()) {
             Ok(answers) => self.sum_up(&answers),
-            Err(full) => Judgement::without_quota(Verdict::degraded(self, full)),
+            Err(full) => Judgement::without_quota(self.without_room(need, full)),
         };
         if manner != Manner::Peek {
             view.count_decision(self.keys[0], judgement.verdict.is_allowed());

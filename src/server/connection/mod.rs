@@ -10,7 +10,7 @@ mod waiting;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,6 +28,7 @@ use super::peer::PeerState;
 use super::scratch::{READ_BYTES_MAX, Scratch, Tools};
 use crate::commands::{GROUP_MAX, Outcome, Session, Wait};
 use crate::protocol::{Args, ProtocolError, Reply, Torn, Trust};
+use crate::time::Timestamp;
 
 /// Replies are handed to the socket within a batch once they are this long.
 const WRITE_BYTES_MIN: usize = 256 << 10;
@@ -66,6 +67,10 @@ pub(super) struct Connection {
     timer: Option<Pin<Box<Sleep>>>,
     /// Another worker has it: nothing of it is to be forgotten.
     handed_on: bool,
+    /// The last turn took long and left requests to the next.
+    cut_short: bool,
+    /// Since when requests wait that were read and not answered.
+    unanswered_since: Option<Timestamp>,
 }
 
 /// Why a connection ends.
@@ -102,6 +107,8 @@ impl Connection {
             held: false,
             timer: None,
             handed_on: false,
+            cut_short: false,
+            unanswered_since: None,
         }
     }
 
@@ -138,8 +145,11 @@ impl Connection {
             match turn {
                 Poll::Ready(Some(end)) => return Poll::Ready(end),
                 Poll::Ready(None) if self.more => {
-                    // The others have their turn before this one goes on.
-                    cx.waker().wake_by_ref();
+                    // The others have their turn before this one goes on; after a long one also
+                    // those of whom the reactor has not been asked meanwhile.
+                    if !self.cut_short || pin!(tokio::task::yield_now()).poll(cx).is_ready() {
+                        cx.waker().wake_by_ref();
+                    }
                     return Poll::Pending;
                 }
                 Poll::Ready(None) => delivered = false,
@@ -262,10 +272,10 @@ impl Connection {
         } else {
             answered = self.answer(cx, tools, input);
         }
-        if self.session.wait().is_some() || self.held {
-            // What comes behind stays unread.
+        if self.session.wait().is_some() || self.held || self.cut_short {
+            // What comes behind stays unread, or waits for the next turn.
             self.torn = Torn::default();
-            self.more = false;
+            self.more = self.cut_short;
             self.send(cx, &mut tools.out);
             return tools.scanner.end_of(answered);
         }
@@ -288,7 +298,13 @@ impl Connection {
     /// Returns how many.
     fn answer(&mut self, cx: &mut Context<'_>, tools: &mut Tools, input: &[u8]) -> usize {
         let Tools { scanner, out, answerer, pulse } = tools;
-        pulse.begin_turn(answerer.begin(&self.peer, self.hub.clock()));
+        let began = answerer.begin(&self.peer, self.hub.clock());
+        pulse.begin_turn(began);
+        if let Some(since) = self.unanswered_since {
+            pulse.late.note(began.since(since));
+        }
+        let turn_max = self.hub.service().runtime().turn_max();
+        self.cut_short = false;
         let mut at = 0;
         // The requests from `at` on, as far ahead as a group reaches.
         let mut window: SmallVec<[Args<'_>; GROUP_MAX]> = SmallVec::new();
@@ -321,7 +337,12 @@ impl Connection {
             if out.len() >= WRITE_BYTES_MIN {
                 self.send(cx, out);
             }
+            if at < scanner.len() && answerer.is_over(began, turn_max) {
+                self.cut_short = true;
+                break;
+            }
         }
+        self.unanswered_since = self.cut_short.then(|| self.unanswered_since.unwrap_or(began));
         answerer.end(&*self.hub);
         if !self.peer.mailbox.is_empty() {
             self.take_mail(out);

@@ -12,6 +12,7 @@
 //! CONFIG RESETSTAT sets the counters of commands, errors and keys back to zero; for Prometheus
 //! that is a counter that started again.
 
+mod load;
 mod tenants;
 
 use std::sync::atomic::Ordering;
@@ -406,7 +407,7 @@ pub(crate) fn metrics_page(
         now,
     };
     let mut page = String::new();
-    for metric in METRICS.iter().chain(tenants::METRICS) {
+    for metric in METRICS.iter().chain(load::METRICS).chain(tenants::METRICS) {
         let mut family = Family::begin(&mut page, metric.name, metric.help, metric.kind);
         (metric.read)(&reading, &mut family);
     }
