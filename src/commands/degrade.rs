@@ -8,7 +8,7 @@ use super::limits::{number, window};
 use super::overload::{SignalStatus, Status};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Plain, Spec};
-use crate::load::{Freshness, Level, Reported};
+use crate::load::{Freshness, Level, Reported, Tier};
 use crate::protocol::{Error, Reply};
 
 const FLAGS: Flags = Flags::ADMIN
@@ -124,7 +124,7 @@ fn show(status: &Status, reply: &mut Reply<'_>) {
     reply.bulk("admitted");
     reply.double(rounded(status.admit));
     reply.bulk("cut_at");
-    write_text(status.cut_at.map(|tier| tier.name()), reply);
+    write_text(status.cut_at.map(Tier::name), reply);
     reply.bulk("signals");
     reply.array(status.signals.len());
     status.signals.iter().for_each(|signal| show_signal(signal, reply));

@@ -69,6 +69,8 @@ struct Counter {
 pub struct Heaviest<'a> {
     /// At most [`KEY_BYTES_MAX`] bytes of it.
     pub key: &'a [u8],
+    /// The hash that it came with.
+    pub hash: u64,
     /// At least what the key got, halved once every half-life.
     pub count: u64,
     /// How much less than `count` it may be.
@@ -145,6 +147,7 @@ impl Heavy {
             .filter(|counter| counter.sure > 0)
             .map(|counter| Heaviest {
                 key: &counter.key,
+                hash: counter.hash,
                 count: counter.count,
                 error: counter.count - counter.sure,
                 beside: counter.beside,

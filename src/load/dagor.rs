@@ -1,6 +1,6 @@
 //! A rejector that steps: a twentieth fewer while the queue is slow, a hundredth more while not.
 //!
-//! As DAGOR, WeChat's overload control, is described (Zhou et al., 2018): a server is overloaded
+//! As the overload control DAGOR is described (Zhou et al., 2018): a server is overloaded
 //! when requests waited more than 20 ms on average, however busy its processor is. It keeps the
 //! number of requests to admit in an interval; how that compares to the number that came is the
 //! share. A step is small next to what an overload is, so it takes long to get there and back.

@@ -97,9 +97,12 @@ impl<'m> Cgroups<'m> {
         Some(Quota { cores, periods })
     }
 
-    /// The text of the own cgroup's file of stalls for `cpu` or `memory`.
-    pub(super) fn stalled(&self, resource: &str) -> Option<String> {
-        self.folders_of_two().find_map(|folder| read(&folder, &format!("{resource}.pressure")))
+    /// The text of the nearest cgroup's file of stalls for `cpu` or `memory`; empty for none. The
+    /// root is no cgroup of ours: everything on the machine is in it.
+    pub(super) fn stalled(&self, resource: &str) -> String {
+        let file = format!("{resource}.pressure");
+        let mut own = self.folders_of_two().filter(|folder| !is_root(folder));
+        own.find_map(|folder| read(&folder, &file)).unwrap_or_default()
     }
 
     fn lines(&self) -> impl Iterator<Item = Line<'_>> {
@@ -146,6 +149,11 @@ fn up_to(root: &Path, path: &str) -> impl Iterator<Item = PathBuf> + use<> {
         .map(Path::to_owned)
         .collect();
     folders.into_iter()
+}
+
+/// Only the root of a machine has nobody who could be told of its end.
+fn is_root(folder: &Path) -> bool {
+    !folder.join("cgroup.events").exists()
 }
 
 fn memory(folder: &Path, [limit, used, reclaimable]: [&str; 3]) -> Option<MemoryUse> {

@@ -43,9 +43,11 @@ pub struct Look {
     pub cores: Option<f64>,
     /// Of the cgroup that bounds the processor most.
     pub periods: Option<Periods>,
-    /// Part of the last 10 s in which some task waited for the processor, in percent.
+    /// Part of the last 10 s in which some task of our cgroup waited for the processor, in
+    /// percent; none where the cgroup is the whole machine's.
     pub cpu_some_percent: Option<f64>,
-    /// Part of the last 10 s in which all tasks waited for memory, in percent.
+    /// Part of the last 10 s in which all tasks, of our cgroup or else of the machine, waited for
+    /// memory, in percent.
     pub memory_full_percent: Option<f64>,
     /// Of the cgroup that is nearest to its bound; none where no bound is below the machine's
     /// memory.
@@ -108,18 +110,13 @@ impl Machine {
                 (cores, allowed) => cores.or(allowed.map(f64::from)),
             },
             periods: quota.and_then(|quota| quota.periods),
-            cpu_some_percent: self.stalled(&cgroups, "cpu", "some"),
-            memory_full_percent: self.stalled(&cgroups, "memory", "full"),
+            // Who waits for the processor elsewhere on the machine says nothing of us.
+            cpu_some_percent: words::stalled_percent(&cgroups.stalled("cpu"), "some"),
+            memory_full_percent: words::stalled_percent(&cgroups.stalled("memory"), "full")
+                .or_else(|| words::stalled_percent(&self.read("pressure/memory"), "full")),
             memory: cgroups.memory().filter(is_bound),
             machine_bytes,
         }
-    }
-
-    /// The cgroup's own figure says how long we waited; the machine's is what there is without it.
-    fn stalled(&self, cgroups: &Cgroups<'_>, resource: &str, who: &str) -> Option<f64> {
-        let own = cgroups.stalled(resource);
-        let text = own.unwrap_or_else(|| self.read(&format!("pressure/{resource}")));
-        words::stalled_percent(&text, who)
     }
 
     fn machine_bytes(&self) -> Option<u64> {
@@ -196,12 +193,13 @@ mod tests {
             ("proc/pressure/memory", "some avg10=3.00\nfull avg10=1.25 avg60=0.00\n"),
             ("cgroup/memory.max", "max\n"),
             ("cgroup/cpu.max", "max 100000\n"),
+            ("cgroup/cpu.pressure", "some avg10=88.00\n"),
         ]);
         let look = machine.look();
         assert_eq!(look.process.map(|process| process.resident_bytes), Some(2 << 20));
         assert_eq!(look.cores, Some(4.0));
         assert_eq!((look.periods, look.memory), (None, None));
-        assert_eq!((look.cpu_some_percent, look.memory_full_percent), (Some(12.5), Some(1.25)));
+        assert_eq!((look.cpu_some_percent, look.memory_full_percent), (None, Some(1.25)));
         assert_eq!((look.machine_bytes, machine.memory_limit_bytes()), (Some(8 << 20), 8 << 20));
     }
 
@@ -214,6 +212,7 @@ mod tests {
             ("proc/pressure/cpu", "some avg10=99.00\n"),
             ("cgroup/cpu.max", "150000 100000\n"),
             ("cgroup/cpu.stat", "usage_usec 1\nnr_periods 40\nnr_throttled 10\n"),
+            ("cgroup/cgroup.events", "populated 1\n"),
             ("cgroup/cpu.pressure", "some avg10=7.00 avg60=0.00\n"),
             ("cgroup/memory.max", "4000000\n"),
             ("cgroup/memory.current", "3000000\n"),

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::hub::Hub;
-use super::lateness::Lateness;
 use super::peer::PeerState;
 use crate::commands::Session;
+use crate::load::Latencies;
 use crate::time::{Duration, Timestamp};
 
 /// Connections that may wait for a worker to take them.
@@ -30,7 +30,7 @@ pub(super) struct Pulse {
     /// When it began to answer what a connection has sent; zero while it does not.
     turn_began_us: AtomicU64,
     /// How late it comes to what is ready.
-    pub(super) late: Lateness,
+    pub(super) late: Latencies,
 }
 
 impl Pulse {

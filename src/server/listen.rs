@@ -24,6 +24,7 @@ use tokio::task::LocalSet;
 use tracing::{debug, warn};
 
 use super::answer::Answerer;
+use super::beat::beat;
 use super::connection::{self, Connection};
 use super::doors::{Accepted, Door, Doors, HANDOVER_MAX, Place, Pulse, Waiting};
 use super::hub::Hub;
@@ -250,11 +251,11 @@ fn work(
                 Some(clock) => tokio::select! {
                     biased;
                     () = tasks => {}
-                    () = own.late.beat(clock) => {}
+                    () = beat(&own.late, clock) => {}
                 },
                 None => tasks.await,
             }
-        })
+        });
     });
 }
 

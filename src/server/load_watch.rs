@@ -10,12 +10,12 @@ use std::sync::Arc;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
+use super::beat::beat;
 use super::doors::Pulse;
 use super::hub::Hub;
-use super::lateness::{Late, Lateness};
 use crate::commands::Sample;
 use crate::engine::MemoryPolicy;
-use crate::load::{Freshness, Level, Readings, Share};
+use crate::load::{Freshness, Latencies, Level, Readings, Share, Spread};
 use crate::machine::{Machine, Meter};
 use crate::size::BytesMax;
 use crate::time::{Duration, Timestamp};
@@ -37,8 +37,8 @@ pub(super) async fn watch(hub: Arc<Hub>, pulses: Vec<Arc<Pulse>>, options: Watch
     let mut watcher = Watcher {
         meter: Meter::new(Machine::here()),
         pulses,
-        own: Lateness::default(),
-        before: Late::default(),
+        own: Latencies::new(),
+        before: Spread::default(),
         expired: BTreeSet::new(),
         options,
         hub,
@@ -47,7 +47,7 @@ pub(super) async fn watch(hub: Arc<Hub>, pulses: Vec<Arc<Pulse>>, options: Watch
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = watcher.own.beat(watcher.hub.clock()) => {}
+            () = beat(&watcher.own, watcher.hub.clock()) => {}
             _ = looks.tick() => {
                 let now = watcher.hub.clock().now();
                 watcher.look(now);
@@ -61,9 +61,9 @@ struct Watcher {
     meter: Meter,
     pulses: Vec<Arc<Pulse>>,
     /// Of the control thread.
-    own: Lateness,
+    own: Latencies,
     /// What was noted of all threads before the last look: a second is two looks.
-    before: Late,
+    before: Spread,
     /// Signals of which it has been told that they expired.
     expired: BTreeSet<String>,
     options: WatchOptions,
@@ -81,12 +81,12 @@ impl Watcher {
     }
 
     fn sample(&mut self, now: Timestamp) -> Sample {
-        let mut late = Late::default();
-        self.pulses.iter().for_each(|pulse| late.add(&pulse.late.drain()));
-        let mut of_all = self.own.drain();
-        of_all.add(&late);
+        let mut late = Spread::default();
+        self.pulses.iter().for_each(|pulse| late.merge(&pulse.late.take()));
+        let mut of_all = self.own.take();
+        of_all.merge(&late);
         let mut second = std::mem::replace(&mut self.before, of_all.clone());
-        second.add(&of_all);
+        second.merge(&of_all);
         let timeout_us = self.options.queue_timeout.as_micros() as f64;
         let delay = late.quantile(0.9);
         let readings = Readings {

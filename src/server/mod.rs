@@ -5,11 +5,11 @@
 //! finish what it has begun, and after `drain_timeout`, or when asked again, ends what is left.
 
 mod answer;
+mod beat;
 mod connection;
 mod doors;
 mod house;
 mod hub;
-mod lateness;
 mod listen;
 mod load_watch;
 mod mailbox;

@@ -28,7 +28,7 @@ impl<'a> Inquiry<'a> {
 
     /// The answer that the request gets instead of an exact one, if it gets one.
     pub(super) fn made_up(&self, concession: Concession, need: Need<'_>) -> Option<Verdict<'a>> {
-        let reason = self.why_not(concession, need)?;
+        let reason = why_not(concession, need)?;
         let mut verdict = self.degraded(need, Reason::Overload(reason), concession.priority.tier());
         if !verdict.is_allowed() {
             verdict.figures[3] = i64::try_from(need.retry_after_ms()).unwrap_or(i64::MAX);
@@ -42,12 +42,7 @@ impl<'a> Inquiry<'a> {
 
     /// Why a request that only an exact answer is of use to gets none.
     pub(super) fn refusal(&self, need: Need<'_>, now: Timestamp) -> Option<overload::Reason> {
-        self.why_not(self.concession(need, now)?, need)
-    }
-
-    fn why_not(&self, concession: Concession, need: Need<'_>) -> Option<overload::Reason> {
-        let is_shed = || need.sheds(concession.priority).then_some(overload::Reason::Shed);
-        concession.given_up.or_else(is_shed)
+        why_not(self.concession(need, now)?, need)
     }
 
     /// The answer where a new bucket has no place.
@@ -85,6 +80,11 @@ impl<'a> Inquiry<'a> {
             user: self.caller.or(self.tenant.map(|tenant| tenant.name.as_bytes())).unwrap_or(b""),
         }
     }
+}
+
+fn why_not(concession: Concession, need: Need<'_>) -> Option<overload::Reason> {
+    let is_shed = || need.sheds(concession.priority).then_some(overload::Reason::Shed);
+    concession.given_up.or_else(is_shed)
 }
 
 /// What holds where neither rule nor tenant says.
