@@ -15,6 +15,7 @@ mod health;
 mod policy;
 mod resp;
 mod serve;
+mod simulate;
 mod table;
 mod target;
 mod top;
@@ -61,6 +62,8 @@ enum Command {
     Policy(policy::Policy),
     Top(top::Top),
     Bench(bench::Bench),
+    #[command(subcommand)]
+    Simulate(simulate::Simulate),
     Floor(floor::Arguments),
 }
 
@@ -74,6 +77,7 @@ impl Command {
             Self::Policy(policy) => policy.run(),
             Self::Top(arguments) => arguments.run(),
             Self::Bench(arguments) => arguments.run(),
+            Self::Simulate(what) => what.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
         }
     }
@@ -100,6 +104,7 @@ Try it:
   tollgate policy lint policies/            look documents over; also diff, apply, explain
   tollgate top                              who is being limited now, live
   tollgate bench                            load a running server, see its numbers
+  tollgate simulate load                    what each shedder does at 0.9 to 30 times the load
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
   tollgate health                           is it well? for supervisors without curl
 
