@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use foldhash::fast::FixedState;
 use mlua::chunk::ChunkMode;
-use mlua::{Error as LuaError, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{Either, Error as LuaError, Function, Lua, LuaOptions, StdLib, Table, Value, Variadic};
 use smallvec::SmallVec;
 
 use super::EXTENSIONS;
@@ -22,7 +22,7 @@ use super::api::natives;
 use super::call::{Call, Failure, Invocation};
 use super::failure::{Caught, PRELUDE, Thrown};
 use super::json;
-use super::run::{Bound, Ended, Kind, Run, Stop, lend};
+use super::run::{Bound, Kind, Run, Stop, WentWell, lend};
 use super::scripts::{Origin, Script, Scripts};
 use super::sha::Sha;
 use super::shelf::CompiledLibraries;
@@ -56,8 +56,8 @@ pub(crate) struct Setup {
     pub(crate) kill: Arc<AtomicBool>,
 }
 
-/// How a run has ended, and the values that it has left.
-pub(super) type Left = mlua::Result<(Ended, MultiValue)>;
+/// How a run has ended, and the value that it has left.
+pub(super) type Left = mlua::Result<(WentWell, Value)>;
 
 /// Runs scripts and functions on one thread.
 #[derive(Debug)]
@@ -75,17 +75,29 @@ pub(crate) struct Interpreter {
 #[derive(Debug)]
 pub(super) struct Entry {
     run: Function,
+    run_on_key: Function,
     call_function: Function,
+    call_function_on_key: Function,
     pub(super) load_library: Function,
     pub(super) library_environment: Table,
     walk: Function,
 }
 
 impl Entry {
+    /// For keys and arguments as tables.
     fn of(&self, kind: Kind) -> &Function {
         match kind {
             Kind::Script => &self.run,
             Kind::Function => &self.call_function,
+            Kind::Loading => &self.load_library,
+        }
+    }
+
+    /// For one key, and arguments one by one.
+    fn on_key(&self, kind: Kind) -> &Function {
+        match kind {
+            Kind::Script => &self.run_on_key,
+            Kind::Function => &self.call_function_on_key,
             Kind::Loading => &self.load_library,
         }
     }
@@ -113,7 +125,9 @@ impl Interpreter {
         let entry: Table = prelude.call((parts.0, parts.1, parts.2, version.0, version.1))?;
         let entry = Entry {
             run: entry.raw_get("run")?,
+            run_on_key: entry.raw_get("run_on_key")?,
             call_function: entry.raw_get("call_function")?,
+            call_function_on_key: entry.raw_get("call_function_on_key")?,
             load_library: entry.raw_get("load_library")?,
             library_environment: entry.raw_get("library_environment")?,
             walk: entry.raw_get("next")?,
@@ -182,7 +196,7 @@ impl Interpreter {
         (name, reply): (impl FnOnce() -> String, &mut Reply<'_>),
     ) -> Result<(), Failure> {
         self.run.begin(kind);
-        let left = lend(call, || self.enter(self.entry.of(kind), function, invocation));
+        let left = lend(call, || self.enter((kind, function), invocation));
         self.conclude(left, name, reply)
     }
 
@@ -228,16 +242,22 @@ impl Interpreter {
     }
 
     /// Calls Lua with the words of a run.
-    fn enter(&self, entry: &Function, function: &Function, invocation: Invocation<'_>) -> Left {
+    fn enter(&self, (kind, function): (Kind, &Function), invocation: Invocation<'_>) -> Left {
         let Invocation { keys, args, .. } = invocation;
+        if keys.len() == 1
+            && let Some((keys, args)) = texts(keys).zip(texts(args))
+            && args.len() <= WORDS_USUAL
+        {
+            let args = args.into_iter().map(Either::Left);
+            let args: Variadic<_> = args.chain([Either::Right(Bound(&self.run))]).collect();
+            return self.entry.on_key(kind).call((function, keys[0], args));
+        }
         let (keys, args) = (self.sequence(keys)?, self.sequence(args)?);
-        entry.call((function, keys, args, Bound(&self.run)))
+        self.entry.of(kind).call((function, keys, args, Bound(&self.run)))
     }
 
     fn sequence(&self, words: Args<'_>) -> mlua::Result<Table> {
-        // mlua hands texts to Lua without a detour.
-        let texts = words.iter().map(|word| str::from_utf8(word).ok());
-        if let Some(texts) = texts.collect::<Option<SmallVec<[&str; WORDS_USUAL]>>>() {
+        if let Some(texts) = texts(words) {
             return self.lua.create_sequence_from(texts);
         }
         let table = self.lua.create_table_with_capacity(words.len(), 0)?;
@@ -254,17 +274,15 @@ impl Interpreter {
         name: impl FnOnce() -> String,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let (Ended(how), values) = left.unwrap_or_else(|error| {
-            (Ended(Ended::ERROR), MultiValue::from_vec(vec![Value::Error(Box::new(error))]))
-        });
+        let (WentWell(went_well), value) =
+            left.unwrap_or_else(|error| (WentWell(false), Value::Error(Box::new(error))));
         self.clear_up();
-        let values = values.into_vec();
         match self.run.stop.get() {
             Stop::Abandoned => return Err(Failure::Abandoned),
-            Stop::No if how != Ended::ERROR => {}
+            Stop::No if went_well => {}
             Stop::No | Stop::Killed | Stop::LoadedTooLong => {
-                let late = || Caught::late(values.first().unwrap_or(&Value::Nil));
-                let caught = self.run.caught.borrow_mut().take().unwrap_or_else(late);
+                let caught = self.run.caught.borrow_mut().take();
+                let caught = caught.unwrap_or_else(|| Caught::late(&value));
                 return Err(caught.reply(&name()).into());
             }
         }
@@ -272,16 +290,16 @@ impl Interpreter {
         let resp = self.run.resp.get();
         let mut writer =
             Writer { reply, resp, start, run: &self.run, walk: &self.entry.walk, steps: 0 };
-        let written = if how == Ended::ARRAY {
-            writer.array(&values)
-        } else {
-            writer.top(values.first().unwrap_or(&Value::Nil))
-        };
-        written.map_err(|error| {
+        writer.top(&value).map_err(|error| {
             reply.take_back(start);
             error.into()
         })
     }
+}
+
+/// The words, if all are UTF-8: such mlua hands to Lua without a detour.
+fn texts(words: Args<'_>) -> Option<SmallVec<[&str; WORDS_USUAL]>> {
+    words.iter().map(|word| str::from_utf8(word).ok()).collect()
 }
 
 /// What Lua says of a text that it cannot compile.

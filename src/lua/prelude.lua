@@ -395,24 +395,7 @@ strict(loading_globals)
 -- From here on what is compiled, also by scripts, sees the view.
 raw_setfenv(0, environment)
 
--- How a run ended, for who called: what kind of value it left, and the value.
-local ERROR, VALUE, ARRAY = 0, 1, 2
-
--- Arrays up to this length are handed over value by value; what stands behind a `nil` is no part.
-local SHORT = 8
-
-local function finish(ok, value)
-    if not ok then
-        return ERROR, value
-    end
-    if type(value) ~= "table" or raw_getmetatable(value) or value.err ~= nil or value.ok ~= nil
-        or value.double ~= nil or value.map ~= nil or value.set ~= nil
-        or value.big_number ~= nil or value.verbatim_string ~= nil or #value > SHORT then
-        return VALUE, value
-    end
-    return ARRAY, unpack(value, 1, #value)
-end
-
+-- Ways in. Each gives back whether the run went well, and the value that it left.
 local entry = {}
 
 local callee, callee_keys, callee_arguments
@@ -426,15 +409,24 @@ local function call_callee()
     return (callee(callee_keys, callee_arguments))
 end
 
-function entry.run(script, keys, arguments)
+local function run(script, keys, arguments)
     globals.KEYS, globals.ARGV = keys, arguments
     callee = script
-    return finish(raw_xpcall(call_script, native.caught))
+    return raw_xpcall(call_script, native.caught)
 end
 
-function entry.call_function(f, keys, arguments)
+local function call_function(f, keys, arguments)
     callee, callee_keys, callee_arguments = f, keys, arguments
-    return finish(raw_xpcall(call_callee, native.caught))
+    return raw_xpcall(call_callee, native.caught)
+end
+
+-- The usual case: Lua makes tables of a few words for less than mlua does.
+function entry.run_on_key(script, key, ...)
+    return run(script, { key }, { ... })
+end
+
+function entry.call_function_on_key(f, key, ...)
+    return call_function(f, { key }, { ... })
 end
 
 function entry.load_library(chunk)
@@ -442,9 +434,10 @@ function entry.load_library(chunk)
     callee = chunk
     local ok, err = raw_xpcall(call_script, native.caught)
     library_metatable.__index = function_globals
-    return finish(ok, err)
+    return ok, err
 end
 
+entry.run, entry.call_function = run, call_function
 entry.library_environment = library_environment
 entry.next = raw_next
 return entry

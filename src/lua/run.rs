@@ -242,19 +242,14 @@ impl IntoLua for Bound<'_> {
     }
 }
 
-/// What kind of value a run has left, by the prelude's number. It is the first that an entry
-/// gives back, and lifts the bound for the others.
-pub(super) struct Ended(pub(super) i64);
+/// Whether a run went well. It is the first that an entry gives back, and lifts the bound for
+/// the value after it.
+pub(super) struct WentWell(pub(super) bool);
 
-impl Ended {
-    pub(super) const ERROR: i64 = 0;
-    pub(super) const ARRAY: i64 = 2;
-}
-
-impl FromLua for Ended {
+impl FromLua for WentWell {
     fn from_lua(value: Value, lua: &Lua) -> mlua::Result<Self> {
         Run::free_memory(lua)?;
-        i64::from_lua(value, lua).map(Self)
+        bool::from_lua(value, lua).map(Self)
     }
 }
 
