@@ -128,7 +128,8 @@ fn policies(dice: &mut Dice) -> String {
          - {{name: many, limits: [{{{}}}], rules: [{{name: r, per: [ip], {}}}, \
          {{name: s, endpoint: /a, limits: [{{{}}}, {{{}}}]}}]}}\n\
          - {{name: odd, rules: [{{name: c, per: [ip], count_denied: true, {}}}, \
-         {{name: d, caller: '*', mode: shadow, {}}}, {{name: e, endpoint: /a, concurrency: 2}}]}}\n",
+         {{name: d, caller: '*', mode: shadow, {}}}, \
+         {{name: e, endpoint: /a, concurrency: 2}}]}}\n",
         quota(9),
         quota(40),
         quota(12),
