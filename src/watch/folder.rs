@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::disk::folder_of;
 use super::files::{self, Listing};
+use super::keeper::COALESCE;
 use super::thread::Source;
 use super::writer::FolderStore;
 use super::{Fault, News};
@@ -30,6 +31,11 @@ const SETTLE: Duration = Duration::from_millis(50);
 
 /// A change is in force within a second, however busy the writer.
 const SETTLE_MAX: Duration = Duration::from_millis(400);
+
+/// A round is the wait for a change and the pause after it, so it may take twice as long. What is
+/// left of the second is for reading and compiling; from etcd only the last part applies.
+const _: () =
+    assert!(2 * SETTLE_MAX.as_micros() + COALESCE.as_micros() < Duration::from_secs(1).as_micros());
 
 const SETTLE_ROUNDS: u64 = SETTLE_MAX.as_micros() / SETTLE.as_micros();
 

@@ -23,7 +23,7 @@ use crate::time::Duration;
 
 /// Changes within this time are one: a tenant that changes without end is compiled twenty
 /// times a second, and no more.
-const COALESCE: Duration = Duration::from_millis(50);
+pub(super) const COALESCE: Duration = Duration::from_millis(50);
 
 /// How often the last good documents may be written anew, and what a crash may cost of them.
 const WRITE_PERIOD: Duration = Duration::from_secs(2);
