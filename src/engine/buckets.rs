@@ -3,7 +3,8 @@
 //! A bucket is named by its tenant, rule, quota and the values that it is for, and stands in a
 //! space of its own, which no request can name. Its value is a plain limiter's state, inline in
 //! its slot, unless it is held or in credit. A request finds each of its buckets once: all are
-//! judged as they stand, and only if every enforced one allows is any changed.
+//! judged as they stand, and only if every enforced one allows is any changed. Those that are not
+//! enforced are then spent each for itself, where it allows.
 //!
 //! Invariants: a denied request changes nothing, but for quotas that count denied ones; no tenant
 //! has more keys than it may; what is refused for want of room has changed nothing.

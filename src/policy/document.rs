@@ -48,7 +48,7 @@ pub(super) struct TenantDocument {
     pub(super) tier: Given<Spelled<Tier>>,
     /// What its rules and limits say that do not say it themselves.
     pub(super) defaults: Given<DefaultsDocument>,
-    /// The most buckets, idle ones not yet swept included; without it, memory is the bound.
+    /// The most buckets that it may have; without it, memory alone is the bound.
     pub(super) keys_max: Given<Count>,
     /// Quotas that all its requests share.
     pub(super) limits: Given<Vec<LimitDocument>>,

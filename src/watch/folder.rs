@@ -33,6 +33,11 @@ const SETTLE: Duration = Duration::from_millis(50);
 const SETTLE_MAX: Duration = Duration::from_millis(400);
 const _: () = assert!(SETTLE_MAX.as_millis() + COALESCE.as_millis() < 500);
 
+/// A round is the wait for a change and the pause after it, so it may take twice as long. What is
+/// left of the second is for reading and compiling; from etcd only the last part applies.
+const _: () =
+    assert!(2 * SETTLE_MAX.as_micros() + COALESCE.as_micros() < Duration::from_secs(1).as_micros());
+
 const SETTLE_ROUNDS: u64 = SETTLE_MAX.as_micros() / SETTLE.as_micros();
 
 /// What is watched, and how it is read.

@@ -30,7 +30,7 @@ mod policies;
 #[cfg(feature = "etcd")]
 mod policies_etcd;
 mod policy_command;
-mod policy_fields;
+mod policy_documents;
 mod policy_program;
 mod operator;
 mod program;

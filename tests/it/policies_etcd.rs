@@ -33,9 +33,10 @@ fn knows(page: &Page, revision: i64) -> bool {
     page.value(SOURCE_REVISION) >= revision as f64
 }
 
-/// How soon is the sum of what `watch` waits on purpose, bounded by its constants, and the network.
+/// How long that takes depends on the machine alone: what the server waits by itself, `watch` holds
+/// to less than a second where it is compiled. Nothing here asks again, or waits for a next round.
 #[test]
-fn change_in_etcd_is_in_force_without_a_word_to_the_server() {
+fn change_in_etcd_is_in_force_as_soon_as_its_watch_tells_it() {
     let etcd = Etcd::start();
     etcd.put("/policies/acme", &tenant("acme", 1));
     etcd.put("/elsewhere/b", &tenant("b", 1));
@@ -43,12 +44,16 @@ fn change_in_etcd_is_in_force_without_a_word_to_the_server() {
     assert!(is(&metrics(&tollgate), IN_FORCE, 1), "in force before clients come");
     for limit in 2..7 {
         let revision = etcd.put("/policies/acme", &tenant("acme", limit));
-        wait_until(&tollgate, |page| knows(page, revision) && is(page, APPLIED, limit));
+        let page = wait_until(&tollgate, |page| knows(page, revision));
+        assert!(is(&page, APPLIED, limit), "what is known is in force: {page:?}");
     }
     etcd.put("/policies/other", &tenant("other", 1));
     wait_until(&tollgate, |page| is(page, IN_FORCE, 2));
     etcd.delete("/policies/acme");
-    wait_until(&tollgate, |page| is(page, IN_FORCE, 1) && is(page, REMOVED, 1));
+    let page = wait_until(&tollgate, |page| is(page, IN_FORCE, 1) && is(page, REMOVED, 1));
+    for reason in ["lost", "unreachable", "compacted"] {
+        assert!(is(&page, &failures(reason), 0), "it came by the first watch: {page:?}");
+    }
 }
 
 /// What the README shows.
