@@ -31,7 +31,6 @@ const SETTLE: Duration = Duration::from_millis(50);
 
 /// A change is in force within a second, however busy the writer: half of it at most is waiting.
 const SETTLE_MAX: Duration = Duration::from_millis(400);
-const _: () = assert!(SETTLE_MAX.as_millis() + COALESCE.as_millis() < 500);
 
 /// A round is the wait for a change and the pause after it, so it may take twice as long. What is
 /// left of the second is for reading and compiling; from etcd only the last part applies.
