@@ -333,10 +333,10 @@ impl View<'_> {
     }
 
     #[cold]
-    fn admit(&self, asked: &[Asked<'_>], new: u64, keys_max: Option<u64>) -> Result<(), Full> {
+    fn admit(&mut self, asked: &[Asked<'_>], new: u64, keys_max: Option<u64>) -> Result<(), Full> {
         self.engine.room_for_a_key()?;
         let tenant = asked.first().map_or(&[][..], |asked| tenant_of(asked.key.bytes()));
-        self.engine.tenants.admit(tenant, new, keys_max)
+        self.admit_keys(tenant, new, keys_max)
     }
 
     fn take_from(&mut self, asked: &Asked<'_>, take: Take, (place, slot): (usize, Slot)) {

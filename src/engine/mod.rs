@@ -25,6 +25,7 @@ mod shard;
 mod stats;
 mod table;
 mod tables;
+mod tenant_room;
 mod tenants;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,7 @@ pub(crate) struct Engine {
     /// Those of the shards, to be read without a lock.
     generations: Box<[Arc<Generation>]>,
     tenants: Arc<Tenants>,
+    looks: tenant_room::Looks,
     hasher: KeyHasher,
     /// Sums over the shards; they lag by at most what those have not yet handed over.
     used_bytes: AtomicUsize,
@@ -145,6 +147,7 @@ impl Engine {
             shards: generations.iter().map(shard).collect(),
             generations,
             tenants,
+            looks: tenant_room::Looks::default(),
             hasher,
             used_bytes: AtomicUsize::new(0),
             strings: AtomicUsize::new(0),

@@ -415,7 +415,7 @@ impl Shard {
         self.swept == (0, 0)
     }
 
-    fn expire(&mut self, db: usize, slot: Slot) {
+    pub(super) fn expire(&mut self, db: usize, slot: Slot) {
         if db == BUCKETS {
             self.counts.holds_expired += u64::from(self.tables[db].at(slot).value.is_ticket());
             self.remove_empty(slot);

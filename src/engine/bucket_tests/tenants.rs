@@ -27,6 +27,30 @@ fn no_tenant_has_more_keys_than_it_may_and_a_refusal_changes_nothing() {
 }
 
 #[test]
+fn tenant_whose_buckets_are_over_has_room_at_once_swept_or_not() {
+    let engine = Engine::new(64, 7);
+    let asking = |bucket: u8, now| {
+        let asked = [(bucket, log(9), 1)];
+        let request = Request { keys_max: Some(40), ..Request::new(&asked) };
+        request.at(&engine, now).map(drop)
+    };
+    for bucket in 0..40 {
+        assert_eq!(asking(bucket, START), Ok(()));
+    }
+    let open = START + SECOND;
+    let before = open - Duration::from_micros(1);
+    assert_eq!(asking(50, before), Err(Full::Tenant), "none is over yet");
+    // Whoever has looked in vain does not look again at once.
+    assert_eq!(asking(50, open), Err(Full::Tenant));
+    let later = before + Duration::from_millis(2);
+    for bucket in 50..90 {
+        assert_eq!(asking(bucket, later), Ok(()), "{bucket}");
+    }
+    assert_eq!(asking(91, later), Err(Full::Tenant));
+    assert_eq!((engine.tenant_usage(TENANT).keys, engine.stats().buckets), (40, 40));
+}
+
+#[test]
 fn new_bucket_at_the_memory_bound_is_refused_and_a_live_one_is_not() {
     let engine = Engine::new(4, 7);
     assert!(Request::new(&[(1, log(9), 1)]).passes(&engine, START));
