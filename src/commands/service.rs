@@ -321,6 +321,7 @@ impl Service {
         self.unwait_rest(now);
         self.settle_rest();
         self.tracking.serve_stalled(&self.engine, now);
+        self.overload.upkeep(now);
         let snapshot = Arc::clone(&self.policies.snapshot());
         snapshot.tenants().for_each(|tenant| tenant.counts.note_second());
     }

@@ -42,9 +42,14 @@ impl Pulse {
         self.turn_began_us.store(0, Ordering::Relaxed);
     }
 
-    fn is_held_up(&self, now: Timestamp, after: Duration) -> bool {
+    /// How long it has been answering one connection; nothing while it does not.
+    pub(super) fn in_turn(&self, now: Timestamp) -> Option<Duration> {
         let began_us = self.turn_began_us.load(Ordering::Relaxed);
-        began_us != 0 && now.since(Timestamp::from_micros(began_us)) >= after
+        (began_us != 0).then(|| now.since(Timestamp::from_micros(began_us)))
+    }
+
+    fn is_held_up(&self, now: Timestamp, after: Duration) -> bool {
+        self.in_turn(now).is_some_and(|span| span >= after)
     }
 }
 

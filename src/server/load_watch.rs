@@ -82,7 +82,13 @@ impl Watcher {
 
     fn sample(&mut self, now: Timestamp) -> Sample {
         let mut late = Spread::default();
-        self.pulses.iter().for_each(|pulse| late.merge(&pulse.late.take()));
+        for pulse in &self.pulses {
+            // One that is held up notes nothing itself.
+            if let Some(span) = pulse.in_turn(now) {
+                pulse.late.note(span);
+            }
+            late.merge(&pulse.late.take());
+        }
         let mut of_all = self.own.take();
         of_all.merge(&late);
         let mut second = std::mem::replace(&mut self.before, of_all.clone());

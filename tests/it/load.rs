@@ -11,8 +11,8 @@ use crate::server::{Program, Tollgate};
 
 const LEVEL: &str = "tollgate_degrade_level";
 
-/// Looks often, and hears a signal that nothing of this machine comes near to: its processor,
-/// memory and threads press with 1.0 or a little more at most.
+/// Looks often, and hears a signal that nothing of this machine comes near to: what the server
+/// finds itself presses with 1.0 at most.
 const WATCHFUL: [&str; 14] = [
     "--set",
     "load.enabled=true",

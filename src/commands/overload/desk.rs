@@ -20,6 +20,10 @@ use crate::time::{Duration, Timestamp};
 /// What workers that never rest press with, of the pressure that enters level 1.
 const BUSY_SHARE: f64 = 0.975;
 
+/// The most that the server itself presses with: one request that takes a second is one peak, and
+/// must not count as twenty.
+const OWN_PRESSURE_MAX: f64 = 1.0;
+
 /// What the server found since it last looked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
@@ -130,7 +134,8 @@ impl Desk {
         let in_flight = Share::new(busy, sample.workers as f64 / holds_us);
         let readings = Readings { in_flight: Some(in_flight), ..sample.readings };
         self.pressures = readings.pressures();
-        let own = self.pressures.highest().map(|(source, x)| (source.name().to_owned(), x));
+        let own = self.pressures.highest();
+        let own = own.map(|(source, x)| (source.name().to_owned(), x.min(OWN_PRESSURE_MAX)));
         let outer = self.signals.highest(now).map(|(name, x)| (name.to_owned(), x));
         self.highest = match (own, outer) {
             (Some(own), Some(outer)) => Some(if outer.1 > own.1 { outer } else { own }),

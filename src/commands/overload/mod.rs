@@ -149,6 +149,11 @@ impl Overload {
         Ok(())
     }
 
+    /// Now and then: what was reported of tenants may have ended.
+    pub(super) fn upkeep(&self, now: Timestamp) {
+        self.publish(&self.desk.lock(), now);
+    }
+
     pub(crate) fn level(&self) -> Level {
         self.strain().standing().level
     }
