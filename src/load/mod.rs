@@ -31,7 +31,7 @@ mod rejector;
 mod request;
 mod scorecard;
 mod signal;
-pub mod simulation;
+mod simulation;
 mod stats;
 mod tier;
 mod tuner;
@@ -66,6 +66,9 @@ pub use self::scorecard::{
 pub use self::signal::{
     Declaration, EXPIRY_MAX, Freshness, Kind, NAME_BYTES_MAX, Reported, SIGNALS_MAX, SignalError,
     SignalState, Signals, TENANT_BYTES_MAX, TENANTS_MAX,
+};
+pub use self::simulation::{
+    CAPACITY_PER_S, LOAD_MAX, MIX, Measured, PLACES, Phase, SERVICE_MEAN, Setup, Shield, simulate,
 };
 pub use self::stats::{LaneStats, Stats};
 pub use self::tier::{COHORTS, Cohort, PRIORITIES, Priority, Tier};
