@@ -12,8 +12,9 @@
 //! | `queue_delay` | 90th percentile of the wait / longest wait allowed |
 //!
 //! The whole is the **maximum**: resources do not make up for each other. A busy processor alone
-//! is a poor sign of overload, so the first three count at most [`BUSY_MAX`], which enters
-//! level 2 and never level 3. What was not read is left out.
+//! is a poor sign of overload, so the first three and the lag of the timer, which a neighbour on
+//! the same machine can cause, count at most [`BUSY_MAX`], which enters level 2 and never level 3.
+//! What was not read is left out.
 
 use crate::time::Duration;
 
@@ -129,10 +130,9 @@ impl Source {
     /// The most that this source alone may say.
     const fn most(self) -> f64 {
         match self {
-            Self::Cpu | Self::Throttle | Self::PsiCpu => BUSY_MAX,
+            Self::Cpu | Self::Throttle | Self::PsiCpu | Self::LoopLag => BUSY_MAX,
             Self::PsiMemory
             | Self::Memory
-            | Self::LoopLag
             | Self::InFlight
             | Self::QueueDelay
             | Self::Tasks
@@ -236,6 +236,7 @@ mod tests {
             cpu: Some(Share::new(8.0, 2.0)),
             throttled: Some(Share::new(10.0, 10.0)),
             psi_cpu_some_percent: Some(100.0),
+            loop_lag_p99: Some(Duration::from_secs(1)),
             ..Readings::default()
         };
         let highest = busy.pressures().highest().map(|(_, pressure)| pressure);
