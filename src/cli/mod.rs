@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::Error as SettingsError;
+use crate::store::Error as StoreError;
 
 const FAILED: u8 = 1;
 const BAD_INPUT: u8 = 2;
@@ -103,6 +104,7 @@ Settings:
   tollgate --config my.yaml --port 7000     a file, and flags over it
   TOLLGATE_SERVER_PORT=7000 tollgate        the environment lies between the two
   tollgate --set engine.memory_max=512mb    any setting by its name
+  tollgate --data-dir /var/lib/tollgate     nothing counted is lost: snapshots and a journal
 
 Signals: SIGTERM or SIGINT finishes what was begun and ends with 0; a second one ends what is
 left at once, and with 1 if anything was.
@@ -120,9 +122,14 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(err) => {
             eprintln!("tollgate: {err:#}");
-            ExitCode::from(if err.is::<SettingsError>() { BAD_INPUT } else { FAILED })
+            ExitCode::from(if is_bad_input(&err) { BAD_INPUT } else { FAILED })
         }
     }
+}
+
+fn is_bad_input(err: &anyhow::Error) -> bool {
+    err.is::<SettingsError>()
+        || err.downcast_ref::<StoreError>().is_some_and(StoreError::is_bad_input)
 }
 
 /// Prints help, the version, or what is wrong with the command line.

@@ -22,6 +22,7 @@ use crate::commands::{
 use crate::engine;
 use crate::prefilter;
 use crate::server;
+use crate::store;
 use crate::telemetry;
 use crate::watch;
 
@@ -37,6 +38,7 @@ pub(crate) struct Settings {
     pub(crate) prefilter: prefilter::Options,
     pub(crate) limits: LimitOptions,
     pub(crate) policies: watch::Options,
+    pub(crate) store: store::Options,
     pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,

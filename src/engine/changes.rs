@@ -60,6 +60,14 @@ pub(super) struct Changes {
 pub(crate) struct Collector {
     /// Flushed databases that have been written.
     flushes: u64,
+    keys: u64,
+}
+
+impl Collector {
+    /// How many keys it has seen changed.
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys
+    }
 }
 
 /// Keys that are gone were forgotten: what was collected until now is not enough any more.
@@ -128,6 +136,7 @@ impl Changes {
         for (number, db) in self.flushed.drain(..) {
             if number > collector.flushes {
                 put_flushed(out, usize::from(db));
+                collector.keys += 1;
             }
         }
         collector.flushes = collector.flushes.max(self.flushes);
@@ -152,7 +161,7 @@ impl Shard {
         place: Place,
         out: &mut Vec<u8>,
     ) -> Result<Step, Overflowed> {
-        if self.changes.overflowed {
+        if std::mem::take(&mut self.changes.overflowed) {
             return Err(Overflowed);
         }
         self.changes.collect_gone(collector, out);
@@ -162,7 +171,12 @@ impl Shard {
             if let Some(table) = self.table_mut(db)
                 && let Some(slot) = table.collect(from, |entry| {
                     put_stored(out, db, (entry.key.as_bytes(), entry.expires), &entry.value);
-                    if out.len() < full { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                    collector.keys += 1;
+                    if out.len() < full {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
                 })
             {
                 return Ok(Step::More(Place { db, slot }));
@@ -182,7 +196,11 @@ impl Shard {
                         return ControlFlow::Continue(());
                     }
                     put_stored(out, db, (entry.key.as_bytes(), entry.expires), &entry.value);
-                    if out.len() < full { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                    if out.len() < full {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
                 })
             });
             if let Some(slot) = next {
@@ -210,7 +228,8 @@ impl Engine {
     }
 
     /// One step of collecting what has changed in a shard; it begins at the default place, and
-    /// ends when the shard has been seen. After an overflow, tracking has to begin anew.
+    /// ends when the shard has been seen. After an overflow, which is told once, what was written
+    /// before is no longer to be believed.
     pub(crate) fn collect_changes(
         &self,
         collector: &mut Collector,

@@ -68,9 +68,7 @@ impl Follower {
     fn walk(&mut self, engine: &Engine, now: Timestamp) {
         for shard in 0..engine.shards() {
             let mut place = Place::default();
-            while let Step::More(next) =
-                engine.walk_shard((shard, place), now, &mut self.records)
-            {
+            while let Step::More(next) = engine.walk_shard((shard, place), now, &mut self.records) {
                 place = next;
             }
         }
