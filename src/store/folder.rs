@@ -68,10 +68,6 @@ impl Folder {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(super) fn file(&self, kind: Kind, number: u64) -> PathBuf {
         self.path.join(format!("{}-{number}{EXTENSION}", kind.name()))
     }

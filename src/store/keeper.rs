@@ -458,7 +458,8 @@ impl Keeper {
         let folder = &self.ground.folder;
         let Ok((snapshots, journals)) = folder.list() else { return };
         let kept = self.ground.options.snapshots_kept.get();
-        let Some(oldest) = snapshots.iter().rev().take(kept).last() else { return };
+        // Until there are so many, everything can be read from the first journal on.
+        let Some(oldest) = snapshots.iter().rev().nth(kept - 1) else { return };
         let older = |numbers: Vec<u64>, kind| {
             let older = numbers.into_iter().filter(|number| number < oldest);
             older.map(move |number| (kind, number)).collect::<Vec<_>>()

@@ -72,11 +72,12 @@ impl Reading {
             payload: Vec::new(),
             damage: Vec::new(),
         };
-        let &[.., tag, version] = preamble.as_slice() else { return Ok((reading, None)) };
-        if preamble.len() < PREAMBLE_BYTES {
-            reading.damage.push(Damage { at: 0, bytes: length, is_tail: true });
+        let &[_, _, _, _, _, _, _, _, tag, version] = preamble.as_slice() else {
+            if length > 0 {
+                reading.damage.push(Damage { at: 0, bytes: length, is_tail: true });
+            }
             return Ok((reading, None));
-        }
+        };
         if version > VERSION {
             return Err(Error::Newer { path: reading.path, version });
         }

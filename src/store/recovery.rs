@@ -1,6 +1,7 @@
 //! The start: the newest snapshot that is whole, and the journals that follow it.
 //!
-//! What cannot be read is reported and passed over; data that is good is never refused for what
+//! Where none is whole, all files are read from the oldest on, each for what is left of it. What
+//! cannot be read is reported and passed over; data that is good is never refused for what
 //! lies beside it. Only what somebody else has written, a newer Tollgate among them, stops the
 //! start, before anything is changed.
 //!
@@ -69,11 +70,20 @@ pub(super) fn recover(
         found: Recovered::default(),
     };
     restorer.found.number = snapshots.iter().chain(&journals).copied().max().unwrap_or_default();
-    let base = restorer.restore_snapshot(folder, &snapshots)?;
-    for number in journals.into_iter().filter(|number| *number >= base) {
-        restorer.found.journals += 1;
-        let (_, bytes) = restorer.restore(folder, Kind::Journal, number)?;
-        restorer.found.journal_bytes += bytes;
+    let whole = restorer.restore_whole(folder, &snapshots)?;
+    let mut files: Vec<(u64, Kind)> =
+        journals.into_iter().map(|number| (number, Kind::Journal)).collect();
+    if whole.is_none() {
+        files.extend(snapshots.into_iter().map(|number| (number, Kind::Snapshot)));
+        // A snapshot before the journal of its number, of which it knows nothing.
+        files.sort_unstable_by_key(|(number, kind)| (*number, *kind == Kind::Journal));
+    }
+    for (number, kind) in files.into_iter().filter(|(number, _)| Some(*number) >= whole) {
+        let (_, bytes) = restorer.restore(folder, kind, number)?;
+        if kind == Kind::Journal {
+            restorer.found.journals += 1;
+            restorer.found.journal_bytes += bytes;
+        }
     }
     Ok(restorer.found)
 }
@@ -89,24 +99,21 @@ fn check_all(folder: &Folder, snapshots: &[u64], journals: &[u64]) -> Result<(),
 }
 
 impl Restorer<'_> {
-    /// The number of the snapshot that was taken over: its journals begin there. Where none is
-    /// whole, as much as there is of the newest.
-    fn restore_snapshot(&mut self, folder: &Folder, snapshots: &[u64]) -> Result<u64, Error> {
+    /// Takes over the newest snapshot that is whole, and says which; where none is, everything
+    /// there is has to be read, in order.
+    fn restore_whole(&mut self, folder: &Folder, snapshots: &[u64]) -> Result<Option<u64>, Error> {
         for number in snapshots.iter().rev() {
             let before = self.found.clone();
             let (is_whole, _) = self.restore(folder, Kind::Snapshot, *number)?;
             if is_whole {
-                return Ok(*number);
+                return Ok(Some(*number));
             }
-            warn!(number, "a snapshot is not whole, looking for an earlier one");
+            warn!(number, "a snapshot is not whole, reading what was before it");
             self.forget();
             let damaged_bytes = self.found.damaged_bytes;
             self.found = Recovered { damaged_bytes, ..before };
         }
-        let Some(newest) = snapshots.last() else { return Ok(0) };
-        warn!(number = newest, "no snapshot is whole: taking over what is left of the newest");
-        self.restore(folder, Kind::Snapshot, *newest)?;
-        Ok(*newest)
+        Ok(None)
     }
 
     fn forget(&self) {

@@ -41,6 +41,7 @@ mod relay;
 mod resp;
 mod server;
 mod scripts;
+mod store;
 mod transactions;
 mod transcript;
 mod twins;

@@ -21,7 +21,7 @@ impl Tollgate {
         Self::start_with(flags, Clock::manual(START))
     }
 
-    fn start_with(flags: &[&str], clock: Clock) -> Self {
+    pub(crate) fn start_with(flags: &[&str], clock: Clock) -> Self {
         let flags = [&["--port", "0", "--http-port", "0"], flags].concat();
         let running = start(&flags, clock.clone()).expect("the flags are right");
         Self { running, clock }
