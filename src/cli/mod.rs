@@ -12,6 +12,7 @@ mod embed;
 mod flags;
 mod floor;
 mod health;
+mod inspect;
 mod policy;
 mod resp;
 mod serve;
@@ -56,6 +57,7 @@ enum Command {
     Config(config::Arguments),
     Check(check::Check),
     Health(health::Health),
+    Inspect(inspect::Inspect),
     #[command(subcommand)]
     Policy(policy::Policy),
     Bench(bench::Bench),
@@ -69,6 +71,7 @@ impl Command {
             Self::Config(arguments) => config::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Check(arguments) => arguments.run(),
             Self::Health(arguments) => arguments.run(),
+            Self::Inspect(arguments) => arguments.run(),
             Self::Policy(policy) => policy.run(),
             Self::Bench(arguments) => arguments.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
@@ -98,6 +101,7 @@ Try it:
   tollgate bench                            load a running server, see its numbers
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
   tollgate health                           is it well? for supervisors without curl
+  tollgate inspect data/snapshot-1.tollgate what a file of the data folder holds
 
 Settings:
   tollgate config > my.yaml                 every setting, to edit

@@ -146,7 +146,6 @@ fn human(bytes: u64) -> String {
 
 pub(super) fn persistence(call: &Call<'_, '_>, out: &mut String) {
     let kept = call.host.store();
-    let is_kept = kept.is_some();
     let has_journal = kept.as_ref().is_some_and(|kept| kept.journal != "off");
     let kept = kept.unwrap_or_else(|| StoreFacts {
         saved_at: call.service.started(),
@@ -187,17 +186,6 @@ pub(super) fn persistence(call: &Call<'_, '_>, out: &mut String) {
     );
     if has_journal {
         lines!(out, "aof_current_size:{}\n", kept.journal_bytes);
-    }
-    if is_kept {
-        lines!(
-            out,
-            "tollgate_restored_records:{}\n\
-             tollgate_damaged_bytes:{}\n\
-             tollgate_failed_writes:{}\n",
-            kept.restored,
-            kept.damaged_bytes,
-            kept.failures,
-        );
     }
 }
 
@@ -400,6 +388,17 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         facts.clock_gap_us,
         seconds(call.service.started()),
     );
+    if let Some(kept) = call.host.store() {
+        lines!(
+            out,
+            "restored_records:{}\n\
+             damaged_bytes:{}\n\
+             failed_writes:{}\n",
+            kept.restored,
+            kept.damaged_bytes,
+            kept.failures,
+        );
+    }
 }
 
 /// The scripts that ran, or were to run, without Lua.

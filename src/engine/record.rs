@@ -76,6 +76,16 @@ impl<'b> Record<'b> {
         }
         read(bytes).map(Some).ok_or(RecordError::Malformed)
     }
+
+    /// What TYPE would say of what is stored; nothing where nothing is, or it cannot be read.
+    pub(crate) fn type_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Stored { value, .. } => {
+                Value::decode(value, 0).ok().map(|value| value.type_name())
+            }
+            Self::Removed { .. } | Self::Flushed { .. } => None,
+        }
+    }
 }
 
 fn read<'b>(bytes: &mut &'b [u8]) -> Option<Record<'b>> {
@@ -135,6 +145,54 @@ impl Engine {
     pub(crate) fn forget_all(&self, now: Timestamp) {
         for db in 0..=BUCKETS {
             self.alone(Scope::All, db as u8, now, |view| drop(view.flush()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(mut bytes: &[u8]) -> Result<Vec<Record<'_>>, RecordError> {
+        let mut records = Vec::new();
+        while let Some(record) = Record::next(&mut bytes)? {
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    proptest! {
+        #[test]
+        fn records_read_back_and_no_beginning_is_taken_for_the_whole(
+            db in 0..=BUCKETS,
+            key in prop::collection::vec(any::<u8>(), 0..40),
+            number in any::<i64>(),
+            expires in any::<u64>(),
+        ) {
+            let (mut bytes, expires) = (Vec::new(), Timestamp::from_micros(expires));
+            put_flushed(&mut bytes, db);
+            put_removed(&mut bytes, db, &key);
+            let mut value = Vec::new();
+            Value::Integer(number).encode(&mut value);
+            let begins = bytes.len();
+            put_stored(&mut bytes, db, (&key, expires), &Value::Integer(number));
+            let (db, key, value) = (db as u8, &*key, &*value);
+            let expected = vec![
+                Record::Flushed { db },
+                Record::Removed { db, key },
+                Record::Stored { db, key, value, expires },
+            ];
+            prop_assert_eq!(all(&bytes), Ok(expected));
+            for length in begins + 1..bytes.len() {
+                prop_assert_eq!(all(&bytes[..length]), Err(RecordError::Malformed));
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            drop(all(&bytes));
         }
     }
 }

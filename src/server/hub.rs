@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -22,7 +23,7 @@ use crate::commands::{
     SaveAnswer, SaveOrder, SaveRefusal, Service, StoreFacts,
 };
 use crate::lua::LogLevel;
-use crate::store::Saver;
+use crate::store::{Saver, Turn};
 use crate::telemetry::Events;
 use crate::time::{Clock, Duration};
 use crate::watch::Writer;
@@ -145,6 +146,17 @@ impl Hub {
     pub(crate) fn save_by(&self, saver: Saver) {
         let is_first = self.saver.set(saver).is_ok();
         debug_assert!(is_first, "there is one data folder");
+    }
+
+    /// The turn of the journal that replies made until now have to wait for, if any.
+    #[inline]
+    pub(super) fn ask_turn(&self) -> Option<Turn> {
+        self.saver.get()?.ask()
+    }
+
+    /// Whether that turn is over.
+    pub(super) fn poll_turn(&self, turn: Turn, cx: &mut Context<'_>) -> Poll<()> {
+        self.saver.get().map_or(Poll::Ready(()), |saver| saver.poll(turn, cx))
     }
 
     pub(super) fn output_bytes_max(&self) -> usize {

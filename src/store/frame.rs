@@ -53,9 +53,12 @@ impl Kind {
         }
     }
 
-    pub(super) const fn preamble(self) -> [u8; PREAMBLE_BYTES] {
-        let [a, b, c, d, e, f, g, h] = *MAGIC;
-        [a, b, c, d, e, f, g, h, self.tag(), VERSION]
+    pub(super) fn preamble(self) -> [u8; PREAMBLE_BYTES] {
+        let mut preamble = [0; PREAMBLE_BYTES];
+        preamble.split_at_mut(MAGIC.len()).0.copy_from_slice(MAGIC);
+        preamble[MAGIC.len()] = self.tag();
+        preamble[MAGIC.len() + 1] = VERSION;
+        preamble
     }
 
     pub(super) fn of_tag(tag: u8) -> Option<Self> {

@@ -9,23 +9,21 @@
 //! before a newer snapshot would outlive a loss of power.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tracing::{error, info, warn};
 
 use super::error::Error;
-use super::folder::{self, Folder};
-use super::followed::{self, Followed};
+use super::folder::Folder;
+use super::followed::Followed;
 use super::frame::{FrameBuffer, Kind, Moment, What};
 use super::making::{FRAME_BYTES, Making, Purpose};
 use super::options::{JournalMode, Options};
 use super::output::Output;
 use super::recovery::Recovered;
 use super::status::Status;
-use crate::commands::{SaveAnswer, SaveOrder, SaveRefusal, Service};
+use crate::commands::Service;
 use crate::engine::{Collector, Overflowed, Place, Step};
 use crate::time::{Clock, Duration, Timestamp};
 
@@ -53,21 +51,21 @@ pub(super) struct Ground {
 }
 
 pub(super) struct Keeper {
-    ground: Ground,
+    pub(super) ground: Ground,
     /// Real time, by which the work is paced.
-    pace: Clock,
-    journal: Option<Output>,
+    pub(super) pace: Clock,
+    pub(super) journal: Option<Output>,
     /// Collected, and not written yet: what was new of scripts, and one frame of records.
     waiting: VecDeque<FrameBuffer>,
     /// The highest number that was given to a file.
-    number: u64,
-    making: Option<Making>,
-    collector: Collector,
-    followed: Followed,
+    pub(super) number: u64,
+    pub(super) making: Option<Making>,
+    pub(super) collector: Collector,
+    pub(super) followed: Followed,
     /// The journal cannot be believed alone any more, or has grown too long.
     wants_snapshot: bool,
     /// When a snapshot has failed last, by the pace.
-    failed_at: Option<Timestamp>,
+    pub(super) failed_at: Option<Timestamp>,
     last_frame_at: Timestamp,
     /// The disk refused what was written last.
     is_failing: bool,
@@ -116,11 +114,11 @@ impl Keeper {
         Ok(keeper)
     }
 
-    fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         Moment { at: self.ground.clock.now(), up: self.ground.clock.uptime() }
     }
 
-    fn head(&self) -> FrameBuffer {
+    pub(super) fn head(&self) -> FrameBuffer {
         let version = env!("CARGO_PKG_VERSION");
         let mut head =
             FrameBuffer::with(What::Head, format!("{}\n{version}", self.ground.boot).as_bytes());
@@ -128,7 +126,7 @@ impl Keeper {
         head
     }
 
-    fn begin_journal(&self, number: u64) -> io::Result<Output> {
+    pub(super) fn begin_journal(&self, number: u64) -> io::Result<Output> {
         let mut journal =
             Output::create(&self.ground.folder.file(Kind::Journal, number), Kind::Journal)?;
         journal.append(&mut self.head())?;
@@ -157,6 +155,14 @@ impl Keeper {
         }
     }
 
+    /// Lets everything reach the disk that was changed before. Returns whether it has; where the
+    /// disk takes nothing any more, nobody is to wait for it.
+    pub(super) fn commit(&mut self) -> bool {
+        let is_all = self.collect();
+        self.sync();
+        is_all || self.is_failing
+    }
+
     fn is_snapshot_due(&self) -> bool {
         let rests = |at| self.pace.now().since(at) < RETRY_AFTER;
         if self.failed_at.is_some_and(rests) {
@@ -173,7 +179,7 @@ impl Keeper {
     }
 
     /// Takes what has changed, as far as it can be written. Returns whether that is all there was.
-    fn collect(&mut self) -> bool {
+    pub(super) fn collect(&mut self) -> bool {
         if self.journal.is_none() && self.making.is_none() {
             return true;
         }
@@ -287,7 +293,7 @@ impl Keeper {
     }
 
     /// Lets the journal reach the disk.
-    pub(super) fn sync(&mut self) {
+    fn sync(&mut self) {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.unsynced_bytes() > 0)
         else {
             return self.note_recovery();
@@ -312,206 +318,6 @@ impl Keeper {
             self.is_failing = false;
             self.ground.status.note(|facts| facts.journal_ok = true);
             info!("the journal is written again");
-        }
-    }
-
-    /// Somebody asks for a snapshot.
-    pub(super) fn order(&mut self, order: SaveOrder, answer: SaveAnswer) {
-        if let Some(making) = &mut self.making {
-            if order != SaveOrder::Now || !matches!(making.purpose, Purpose::Number(_)) {
-                return answer(Err(SaveRefusal::Saving));
-            }
-            // It may have begun before what the caller has seen; what came since is in it, too.
-            making.is_urgent = true;
-            return making.answers.push(answer);
-        }
-        match order {
-            SaveOrder::Background => {
-                answer(Ok(()));
-                self.number += 1;
-                self.begin_snapshot(Purpose::Number(self.number), None);
-            }
-            SaveOrder::Now => {
-                self.number += 1;
-                self.begin_snapshot(Purpose::Number(self.number), Some(answer));
-            }
-            SaveOrder::Backup(name) => match self.backup_path(&name) {
-                Ok(path) => self.begin_snapshot(Purpose::Backup(path), Some(answer)),
-                Err(error) => answer(Err(SaveRefusal::Failed(error.to_string()))),
-            },
-        }
-    }
-
-    fn backup_path(&self, name: &str) -> io::Result<PathBuf> {
-        let own = self.ground.folder.backups();
-        let folder = self.ground.options.backups().map_or(own, Path::to_owned);
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let path = folder.join(name);
-        if path.exists() {
-            return Err(io::Error::other(format!("there is a file {} already", path.display())));
-        }
-        Ok(path)
-    }
-
-    fn begin_snapshot(&mut self, purpose: Purpose, answer: Option<SaveAnswer>) {
-        let began = (self.ground.clock.now(), self.pace.now());
-        let path = match &purpose {
-            Purpose::Number(number) => self.ground.folder.unfinished(&number.to_string()),
-            // In the folder that it will stay in: a link does not reach into another.
-            Purpose::Backup(path) => path.with_extension("unfinished"),
-        };
-        let making = match Making::begin(path, purpose, began) {
-            Ok(making) => making,
-            Err(error) => return self.snapshot_failed(&error, answer),
-        };
-        if self.journal.is_none() {
-            self.ground.service.engine().track_changes(true);
-            self.collector = Collector::default();
-            drop(self.followed.take_changes(&self.ground.service));
-        }
-        self.ground.status.note(|facts| facts.saving_since = Some(began.0));
-        let is_urgent = answer.is_some();
-        let making = self.making.insert(making);
-        (making.is_urgent, making.answers) = (is_urgent, answer.into_iter().collect());
-        let mut head = self.head();
-        let moment = self.moment();
-        let all = followed::all(&self.ground.service);
-        if let Some(making) = &mut self.making {
-            making.put(&mut head);
-            for mut frame in all {
-                frame.stamp(moment);
-                making.put(&mut frame);
-            }
-        }
-    }
-
-    /// Goes on with the snapshot, if one is being made.
-    pub(super) fn go_on(&mut self) {
-        let moment = self.moment();
-        let Some(making) = &mut self.making else { return };
-        match making.walk(&self.ground.service, moment) {
-            Ok(false) => {}
-            // All of it was walked over: what has changed since comes behind, and then the end.
-            Ok(true) if self.collect() => self.finish(),
-            Ok(true) => {}
-            Err(error) => self.end_failed(&error),
-        }
-    }
-
-    fn finish(&mut self) {
-        let moment = self.moment();
-        let Some(mut making) = self.making.take() else { return };
-        let done = match making.purpose.clone() {
-            Purpose::Number(number) => self.finish_numbered(&mut making, number, moment),
-            Purpose::Backup(path) => making
-                .finish(moment, &path)
-                .and_then(|()| folder::sync(path.parent().unwrap_or(Path::new(".")))),
-        };
-        self.track_no_longer();
-        if let Err(error) = done {
-            self.making = Some(making);
-            return self.end_failed(&error);
-        }
-        let took = self.pace.now().since(making.began.1);
-        let bytes = making.bytes();
-        let is_numbered = matches!(making.purpose, Purpose::Number(_));
-        self.ground.status.note(|facts| {
-            facts.saving_since = None;
-            facts.saved_took = Some(took);
-            facts.saved_ok = true;
-            facts.saves += 1;
-            if is_numbered {
-                (facts.saved_at, facts.saved_bytes) = (moment.at, bytes);
-                (facts.journal_bytes, facts.changes_since) = (0, 0);
-            }
-        });
-        if is_numbered {
-            self.failed_at = None;
-        }
-        info!(bytes, took_ms = took.as_millis(), "a snapshot is whole");
-        making.answers.drain(..).for_each(|answer| answer(Ok(())));
-    }
-
-    /// All that the old journal says is in the snapshot. The new one is there before the
-    /// snapshot has its name.
-    fn finish_numbered(
-        &mut self,
-        making: &mut Making,
-        number: u64,
-        moment: Moment,
-    ) -> io::Result<()> {
-        let journals = self.ground.options.journal != JournalMode::Off;
-        let journal = journals.then(|| self.begin_journal(number)).transpose()?;
-        let file = self.ground.folder.file(Kind::Snapshot, number);
-        making.finish(moment, &file)?;
-        self.ground.folder.sync()?;
-        self.journal = journal;
-        self.remove_older();
-        Ok(())
-    }
-
-    /// Removes what the snapshots that are kept make superfluous.
-    fn remove_older(&self) {
-        let folder = &self.ground.folder;
-        let Ok((snapshots, journals)) = folder.list() else { return };
-        let kept = self.ground.options.snapshots_kept.get();
-        // Until there are so many, everything can be read from the first journal on.
-        let Some(oldest) = snapshots.iter().rev().nth(kept - 1) else { return };
-        let older = |numbers: Vec<u64>, kind| {
-            let older = numbers.into_iter().filter(|number| number < oldest);
-            older.map(move |number| (kind, number)).collect::<Vec<_>>()
-        };
-        let mut files = older(snapshots.clone(), Kind::Snapshot);
-        files.extend(older(journals, Kind::Journal));
-        for (kind, number) in files {
-            if let Err(error) = folder.remove(kind, number) {
-                warn!(kind = kind.name(), number, %error, "an old file could not be removed");
-            }
-        }
-    }
-
-    fn track_no_longer(&self) {
-        if self.ground.options.journal == JournalMode::Off {
-            self.ground.service.engine().track_changes(false);
-        }
-    }
-
-    fn end_failed(&mut self, error: &io::Error) {
-        let making = self.making.take();
-        self.track_no_longer();
-        let mut answers = making.map(|mut making| std::mem::take(&mut making.answers));
-        let answer = answers.as_mut().and_then(Vec::pop);
-        let text = error.to_string();
-        for other in answers.into_iter().flatten() {
-            other(Err(SaveRefusal::Failed(text.clone())));
-        }
-        self.snapshot_failed(error, answer);
-    }
-
-    fn snapshot_failed(&mut self, error: &io::Error, answer: Option<SaveAnswer>) {
-        self.failed_at = Some(self.pace.now());
-        self.ground.status.note(|facts| {
-            facts.failures += 1;
-            facts.saving_since = None;
-            facts.saved_ok = false;
-        });
-        error!(%error, "a snapshot could not be made, the one before and the journal stay");
-        if let Some(answer) = answer {
-            answer(Err(SaveRefusal::Failed(error.to_string())));
-        }
-    }
-
-    /// Gives up the snapshot that is being made, if one is.
-    fn abandon(&mut self, why: &str) {
-        if let Some(mut making) = self.making.take() {
-            for answer in making.answers.drain(..) {
-                answer(Err(SaveRefusal::Failed(why.to_owned())));
-            }
-            self.track_no_longer();
-            self.ground.status.note(|facts| facts.saving_since = None);
         }
     }
 

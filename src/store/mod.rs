@@ -10,19 +10,26 @@
 //! keys that one transaction changed one may be of an earlier moment than another, within that
 //! second.
 
+mod durability;
 mod error;
 mod folder;
 mod followed;
 mod frame;
+mod inspection;
 mod keeper;
 mod making;
 mod options;
 mod output;
 mod reading;
 mod recovery;
+mod snapshots;
 mod status;
+#[cfg(test)]
+mod tests;
 mod thread;
 
+pub(crate) use durability::Turn;
 pub(crate) use error::Error;
+pub(crate) use inspection::{Inspection, inspect};
 pub(crate) use options::Options;
 pub(crate) use thread::{Saver, Store, Target, open};

@@ -28,6 +28,12 @@ impl Output {
         Ok(Self { file, place, unsynced_bytes: place })
     }
 
+    /// Over what is there, for tests of what fails.
+    #[cfg(test)]
+    pub(super) fn over(file: File) -> Self {
+        Self { file, place: 0, unsynced_bytes: 0 }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.place
     }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration as Span;
 
 use tracing::{error, info};
 
+use super::durability::{Turn, Turns};
 use super::error::Error;
 use super::folder::Folder;
 use super::keeper::{Ground, Keeper};
@@ -39,6 +41,8 @@ pub(crate) struct Target {
 
 enum Order {
     Save(SaveOrder, SaveAnswer),
+    /// Somebody has asked for a turn.
+    Wake,
     /// With a snapshot, or with nothing more than what is journaled anyway.
     Stop {
         snapshot: bool,
@@ -50,6 +54,8 @@ enum Order {
 pub(crate) struct Saver {
     orders: SyncSender<Order>,
     status: Status,
+    /// Where replies wait for the disk.
+    turns: Option<Turns>,
 }
 
 impl Saver {
@@ -62,6 +68,20 @@ impl Saver {
                 refuse(order, SaveRefusal::Failed("the server stops".to_owned()));
             }
         }
+    }
+
+    /// The turn of the journal that replies have to wait for; nothing where they do not.
+    #[inline]
+    pub(crate) fn ask(&self) -> Option<Turn> {
+        let turn = self.turns.as_ref()?.ask();
+        // Where so many orders wait, the thread is awake.
+        drop(self.orders.try_send(Order::Wake));
+        Some(turn)
+    }
+
+    /// Whether that turn is over.
+    pub(crate) fn poll(&self, turn: Turn, cx: &mut Context<'_>) -> Poll<()> {
+        self.turns.as_ref().map_or(Poll::Ready(()), |turns| turns.poll(turn, cx))
     }
 
     /// What a stop is to do.
@@ -108,12 +128,14 @@ pub(crate) fn open(options: &Options, target: Target) -> Result<Option<Store>, E
     let ground =
         Ground { service, clock, folder, options: options.clone(), boot, status: status.clone() };
     let keeper = Keeper::begin(ground, &recovered)?;
+    let turns = (options.journal == JournalMode::Always).then(Turns::default);
+    let kept = turns.clone().unwrap_or_default();
     let (orders, received) = sync_channel(ORDERS_MAX);
     let thread = std::thread::Builder::new()
         .name("store".into())
-        .spawn(move || keep(keeper, &received))
+        .spawn(move || keep(keeper, &received, &kept))
         .map_err(Error::Thread)?;
-    let saver = Saver { orders, status };
+    let saver = Saver { orders, status, turns };
     Ok(Some(Store { saver, has_journal, thread: Some(thread) }))
 }
 
@@ -132,12 +154,14 @@ fn tell(recovered: &Recovered, took: Duration, service: &Service) {
 }
 
 /// The life of the thread. Returns whether all is on the disk.
-fn keep(mut keeper: Keeper, orders: &Receiver<Order>) -> bool {
+fn keep(mut keeper: Keeper, orders: &Receiver<Order>, turns: &Turns) -> bool {
     let pace = Clock::system();
     let mut ticked: Timestamp = pace.now();
     loop {
         let left = TICK_EVERY.as_std().saturating_sub(pace.now().since(ticked).as_std());
         let wait = match keeper.making() {
+            // A script has held a shard: the turn is tried again.
+            _ if turns.due().is_some() => Span::ZERO,
             None => left,
             Some(false) => left.min(REST),
             Some(true) => Span::ZERO,
@@ -145,8 +169,13 @@ fn keep(mut keeper: Keeper, orders: &Receiver<Order>) -> bool {
         match orders.recv_timeout(wait) {
             Ok(Order::Save(order, answer)) => keeper.order(order, answer),
             Ok(Order::Stop { snapshot }) => return keeper.end(snapshot),
-            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::Wake) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return keeper.end(false),
+        }
+        if let Some(turn) = turns.due()
+            && keeper.commit()
+        {
+            turns.done(turn);
         }
         keeper.go_on();
         if pace.now().since(ticked) >= TICK_EVERY {

@@ -238,7 +238,7 @@ fn journal_torn_at_any_byte_of_its_last_frame_loses_that_alone() {
     let end_bytes = 24 + 17;
     let record_bytes = 24 + 17 + 22 + "second".len() + 10;
     let begins = whole.len() - end_bytes - record_bytes;
-    for length in 0..=whole.len() {
+    for length in [0, 1, 9, 10].into_iter().chain(begins..=whole.len()) {
         let torn = Place::new();
         fs::create_dir(torn.data()).expect("it is new");
         fs::copy(place.file("journal", 1), torn.file("journal", 1)).expect("it is there");
@@ -249,9 +249,9 @@ fn journal_torn_at_any_byte_of_its_last_frame_loses_that_alone() {
         let expected = if length < begins + record_bytes { "$-1" } else { "\"2\"" };
         assert_eq!(connection.line("GET second"), expected, "{length} bytes");
         // A frame that is whole is not torn: also where the tear is between two.
-        let damage = connection.line("INFO persistence");
+        let damage = connection.line("INFO tollgate");
         let is_whole = [0, 10, begins, begins + record_bytes, whole.len()].contains(&length);
-        assert_eq!(damage.contains("tollgate_damaged_bytes:0\\r"), is_whole, "{length}: {damage}");
+        assert_eq!(damage.contains("damaged_bytes:0\\r"), is_whole, "{length}: {damage}");
     }
 }
 
@@ -395,4 +395,90 @@ fn used(program: &Program) -> u64 {
 #[test]
 fn crash_forgets_no_more_than_the_last_second() {
     crash(CRASHES);
+}
+
+#[test]
+fn inspection_tells_what_a_file_holds_and_where_it_is_broken() {
+    let place = Place::new();
+    let tollgate = place.start(&[]);
+    write_all(&tollgate);
+    assert_eq!(tollgate.connect().line("SAVE"), "+OK");
+    tollgate.stop();
+    let snapshot = place.file("snapshot", 2);
+    let look = |code: i32, expected: &[&str]| {
+        let output = command(&["inspect", text(&snapshot)]).output().expect("it is built");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{shown}");
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in expected {
+            assert!(words.contains(part), "{part} in {shown}");
+        }
+    };
+    look(0, &["kind snapshot", "db0 zset ", "policies tollgate-limit", "scripts ", "whole yes"]);
+    let whole = fs::read(&snapshot).expect("it is there");
+    fs::write(&snapshot, &whole[..whole.len() - 1]).expect("it is written");
+    look(1, &["torn end", "ended in order no", "whole no"]);
+    fs::write(&snapshot, b"REDIS0011").expect("it is written");
+    look(2, &[]);
+}
+
+#[test]
+fn reply_is_sent_when_the_disk_has_it_where_the_journal_is_always() {
+    let place = Place::new();
+    let always = ["--set", "store.journal=always"];
+    let program = place.program(&always);
+    let mut connections = [program.connect(), program.connect()];
+    let mut last = 0;
+    for round in 0..200 {
+        last += 1;
+        let reply = connections[round % 2].line("INCR n");
+        assert_eq!(reply, format!(":{last}"));
+    }
+    program.end_by("KILL");
+    let program = place.program(&always);
+    assert_eq!(program.connect().line("GET n"), format!("\"{last}\""));
+}
+
+#[test]
+fn snapshot_under_load_is_of_what_was_there() {
+    let place = Place::new();
+    let tollgate = place.start(&[]);
+    let mut connection = tollgate.connect();
+    for number in 0..2_000 {
+        connection.send(&crate::resp::encode(&[b"SET", format!("k{number}").as_bytes(), b"0"]));
+    }
+    (0..2_000).for_each(|_| assert_eq!(connection.reply(), ["+OK"]));
+    // Keys move, change and go while the snapshot is made.
+    assert_eq!(connection.line("BGSAVE"), "+Background saving started");
+    for number in 0..500 {
+        let (old, new) = (format!("k{number}"), format!("moved{number}"));
+        assert_eq!(connection.line(&format!("RENAME {old} {new}")), "+OK");
+        assert_eq!(connection.line(&format!("INCR {new}")), ":1");
+        assert_eq!(connection.line(&format!("DEL k{}", 1_999 - number)), ":1");
+    }
+    assert_eq!(connection.line("SAVE"), "+OK");
+    assert_eq!(connection.line("DBSIZE"), ":1500");
+    tollgate.stop();
+    for number in place.files("journal") {
+        // The snapshots alone must do.
+        fs::remove_file(place.file("journal", number)).expect("it is there");
+    }
+    let tollgate = place.start(&[]);
+    let mut connection = tollgate.connect();
+    assert_eq!(connection.line("DBSIZE"), ":1500");
+    for number in 0..500 {
+        assert_eq!(connection.line(&format!("GET moved{number}")), "\"1\"");
+        assert_eq!(connection.line(&format!("EXISTS k{number}")), ":0");
+    }
+}
+
+/// The files are what `write_all` left to `SAVE TO`, and what `read_all` was told then.
+#[test]
+fn file_of_the_first_format_is_still_read() {
+    let place = Place::new();
+    fs::create_dir(place.data()).expect("it is new");
+    fs::copy("tests/it/store/format-1.tollgate", place.file("snapshot", 1)).expect("it is kept");
+    let shown = read_all(&place.start(&[])).join("\n") + "\n";
+    let expected = fs::read_to_string("tests/it/store/format-1.txt").expect("it is kept");
+    assert_eq!(shown, expected);
 }

@@ -12,13 +12,14 @@
 //! CONFIG RESETSTAT sets the counters of commands, errors and keys back to zero; for Prometheus
 //! that is a counter that started again.
 
+mod store;
 mod tenants;
 
 use std::sync::atomic::Ordering;
 
 use super::events::Events;
 use super::render::{Family, Kind};
-use crate::commands::{BUCKET_BOUNDS_NS, CommandCounts, Facts, Host, Service};
+use crate::commands::{BUCKET_BOUNDS_NS, CommandCounts, Facts, Host, Service, StoreFacts};
 use crate::engine::Stats;
 use crate::time::Timestamp;
 
@@ -372,6 +373,7 @@ struct Reading<'a> {
     counts: Vec<CommandCounts>,
     engine: Stats,
     facts: Facts,
+    store: Option<StoreFacts>,
     now: Timestamp,
 }
 
@@ -403,10 +405,11 @@ pub(crate) fn metrics_page(
         counts: service.command_counts(),
         engine: service.engine().stats(),
         facts: host.facts(),
+        store: host.store(),
         now,
     };
     let mut page = String::new();
-    for metric in METRICS.iter().chain(tenants::METRICS) {
+    for metric in METRICS.iter().chain(tenants::METRICS).chain(store::METRICS) {
         let mut family = Family::begin(&mut page, metric.name, metric.help, metric.kind);
         (metric.read)(&reading, &mut family);
     }
