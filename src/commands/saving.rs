@@ -1,8 +1,9 @@
 //! SAVE, BGSAVE, LASTSAVE and BGREWRITEAOF: snapshots, made by the store.
 //!
 //! A snapshot ends the journal before it, so rewriting the journal is the same as saving. SAVE
-//! waits for its end while others are served; `SAVE TO name` makes a file of its own in the
-//! folder of backups and leaves everything else as it is. The name is only a name: where files
+//! waits for its end while others are served. `BGSAVE TO name` makes a file of its own in the
+//! folder of backups, leaves everything else as it is, and waits as well: who makes a backup
+//! wants to know when it can be fetched. SAVE itself takes no word, as in Redis. The name is only a name: where files
 //! are written is the operator's to say, and never a client's.
 
 use super::call::{Answer, Call};
@@ -35,7 +36,7 @@ pub(super) const SPECS: &[Spec] = &[
         ..spec("BGREWRITEAOF", Arity::exactly(1), SAVING, "1.0.0", rewrite)
     },
     Spec {
-        summary: "Begin to make a snapshot in the background.",
+        summary: "Make a snapshot in the background, or a backup under a name.",
         ..spec("BGSAVE", Arity::at_least(1), SAVING, "1.0.0", background_save)
     },
     Spec {
@@ -43,27 +44,24 @@ pub(super) const SPECS: &[Spec] = &[
         ..spec("LASTSAVE", Arity::exactly(1), QUICK, "1.0.0", last_save)
     },
     Spec {
-        summary: "Make a snapshot, or a backup under a name, and wait for it.",
-        ..spec("SAVE", Arity::at_least(1), SAVING.and(Flags::NO_MULTI), "1.0.0", save)
+        summary: "Make a snapshot and wait for it.",
+        ..spec("SAVE", Arity::exactly(1), SAVING.and(Flags::NO_MULTI), "1.0.0", save)
     },
 ];
 
-/// `SAVE [TO name]`
 fn save(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    let order = match (call.args.get(1), call.args.get(2), call.args.len()) {
-        (None, ..) => SaveOrder::Now,
-        (Some(word), Some(name), 3) if word.eq_ignore_ascii_case(b"TO") => {
-            SaveOrder::Backup(backup_name(name)?)
-        }
-        _ => return Err(Error::WrongArity("save".into())),
-    };
+    Ok(wait_for(call, SaveOrder::Now, reply))
+}
+
+/// Answers when the order is carried out.
+fn wait_for(call: &mut Call<'_, '_>, order: SaveOrder, reply: &Reply<'_>) -> Outcome {
     let (outcome, wait) =
         waiting::begin_for_word(call.service, call.session, (reply.resp(), Patience::Forever));
     let answer = move |result: Result<(), SaveRefusal>| {
         wait.tell(result.map_err(|refusal| Error::text(refusal.to_string())));
     };
     call.host.save(call.session.id, order, Box::new(answer));
-    Ok(outcome)
+    outcome
 }
 
 /// A name that is one part of a path, and no hidden one.
@@ -79,32 +77,40 @@ fn backup_name(name: &[u8]) -> Result<String, Error> {
     }
 }
 
-/// `BGSAVE [SCHEDULE]`
+/// `BGSAVE [SCHEDULE | TO name]`
 fn background_save(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    match (call.args.get(1), call.args.len()) {
-        (None, _) => {}
-        (Some(word), 2) if word.eq_ignore_ascii_case(b"SCHEDULE") => {}
-        (Some(_), _) => return Err(Error::Syntax),
-    }
-    begin(call)?;
+    let order = match (call.args.get(1), call.args.get(2), call.args.len()) {
+        (None, ..) => SaveOrder::Background,
+        (Some(word), None, _) if word.eq_ignore_ascii_case(b"SCHEDULE") => SaveOrder::Background,
+        (Some(word), Some(name), 3) if word.eq_ignore_ascii_case(b"TO") => {
+            let backup = SaveOrder::Backup(backup_name(name)?);
+            // Nothing waits within a transaction.
+            if !call.is_within {
+                return Ok(wait_for(call, backup, reply));
+            }
+            backup
+        }
+        (Some(_), ..) => return Err(Error::Syntax),
+    };
+    begin(call, order)?;
     reply.simple("Background saving started");
     Ok(Outcome::Reply)
 }
 
 fn rewrite(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    begin(call)?;
+    begin(call, SaveOrder::Background)?;
     reply.simple("Background append only file rewriting started");
     Ok(Outcome::Reply)
 }
 
 /// What comes of it, INFO and the log tell.
-fn begin(call: &Call<'_, '_>) -> Result<(), Error> {
+fn begin(call: &Call<'_, '_>, order: SaveOrder) -> Result<(), Error> {
     let refused = |refusal: SaveRefusal| Error::text(refusal.to_string());
     let facts = call.host.store().ok_or_else(|| refused(SaveRefusal::NoFolder))?;
     if facts.saving_since.is_some() {
         return Err(refused(SaveRefusal::Saving));
     }
-    call.host.save(call.session.id, SaveOrder::Background, Box::new(drop));
+    call.host.save(call.session.id, order, Box::new(drop));
     Ok(())
 }
 

@@ -77,7 +77,8 @@ impl Keeper {
             drop(self.followed.take_changes(&self.ground.service));
         }
         self.ground.status.note(|facts| facts.saving_since = Some(began.0));
-        let is_urgent = answer.is_some();
+        // A backup is waited for, but by nobody who hurries.
+        let is_urgent = answer.is_some() && matches!(making.purpose, Purpose::Number(_));
         let making = self.making.insert(making);
         (making.is_urgent, making.answers) = (is_urgent, answer.into_iter().collect());
         let mut head = self.head();

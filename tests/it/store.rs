@@ -208,11 +208,11 @@ fn backup_is_a_file_of_its_own_that_a_new_folder_starts_from() {
     write_all(&tollgate);
     let before = read_all(&tollgate);
     let mut connection = tollgate.connect();
-    assert_eq!(connection.line("SAVE TO monday.tollgate"), "+OK");
-    let again = connection.line("SAVE TO monday.tollgate");
+    assert_eq!(connection.line("BGSAVE TO monday.tollgate"), "+OK");
+    let again = connection.line("BGSAVE TO monday.tollgate");
     assert!(again.starts_with("-ERR nothing was saved: there is a file"), "{again}");
     for name in ["../x", ".x", "a/b", ""] {
-        let refused = connection.ask(&[b"SAVE", b"TO", name.as_bytes()]).join("");
+        let refused = connection.ask(&[b"BGSAVE", b"TO", name.as_bytes()]).join("");
         assert!(refused.starts_with("-ERR name: expected letters"), "{name}: {refused}");
     }
     assert!(place.files("snapshot").is_empty());
@@ -472,7 +472,7 @@ fn snapshot_under_load_is_of_what_was_there() {
     }
 }
 
-/// The files are what `write_all` left to `SAVE TO`, and what `read_all` was told then.
+/// The files are what `write_all` left to `BGSAVE TO`, and what `read_all` was told then.
 #[test]
 fn file_of_the_first_format_is_still_read() {
     let place = Place::new();
