@@ -3,8 +3,8 @@
 //! A snapshot ends the journal before it, so rewriting the journal is the same as saving. SAVE
 //! waits for its end while others are served. `BGSAVE TO name` makes a file of its own in the
 //! folder of backups, leaves everything else as it is, and waits as well: who makes a backup
-//! wants to know when it can be fetched. SAVE itself takes no word, as in Redis. The name is only a name: where files
-//! are written is the operator's to say, and never a client's.
+//! wants to know when it can be fetched. SAVE itself takes no word, as in Redis. The name is only
+//! a name: where files are written is the operator's to say, and never a client's.
 
 use super::call::{Answer, Call};
 use super::kept::{SaveOrder, SaveRefusal};
