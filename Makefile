@@ -38,6 +38,10 @@ test-client: ## Tests of the client library, as callers build it and against a s
 test-default: ## Tests of the program as it is built by default
 	$(CARGO) test --locked
 
+.PHONY: crash
+crash: ## Kill a loaded server a hundred times and count what it forgets; takes some minutes
+	CRASHES=100 $(CARGO) test --locked --test it crash_forgets
+
 .PHONY: fuzz
 fuzz: ## Random requests against the scanner for a minute; needs cargo-fuzz
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is missing: cargo install cargo-fuzz --locked" >&2; exit 1; }

@@ -34,6 +34,8 @@ mod telemetry; // metric names, log setup
 #[cfg(feature = "client-central")]
 pub mod client; // asks a server from a caller's process: pipelines, remembers denials
 #[cfg(feature = "server")]
+mod store; // what outlives the process: snapshots and a journal on disk
+#[cfg(feature = "server")]
 mod watch; // where policies come from: etcd, files
 #[cfg(feature = "server")]
 mod server; // the RESP listener

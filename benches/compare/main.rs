@@ -10,6 +10,7 @@ mod commands;
 mod generator;
 mod latency;
 mod memory;
+mod persistence;
 mod pipe;
 mod process;
 mod table;
@@ -61,6 +62,7 @@ enum Part {
     Memory,
     Latency,
     Commands,
+    Persistence,
 }
 
 /// How much of everything.
@@ -106,6 +108,7 @@ struct Findings {
     memory: Option<memory::Results>,
     latency: Option<anyhow::Result<[Duel; 2]>>,
     commands: Option<anyhow::Result<commands::Results>>,
+    persistence: Option<anyhow::Result<persistence::Results>>,
 }
 
 fn main() -> ExitCode {
@@ -134,6 +137,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         memory: wanted(Part::Memory).then(|| memory::measure(&programs, &effort)),
         latency: wanted(Part::Latency).then(|| latency::measure(&programs, &effort)),
         commands: wanted(Part::Commands).then(|| commands::measure(&programs, &effort)),
+        persistence: wanted(Part::Persistence).then(|| persistence::measure(&programs, &effort)),
     };
     let report = format!("{}\n{}", preamble(&programs, args)?, findings.markdown());
     println!("{report}");
@@ -193,6 +197,10 @@ impl Findings {
         parts.extend(self.commands.as_ref().map(|commands| match commands {
             Ok(results) => results.markdown(),
             Err(err) => format!("## The commands of Redis\n\nNot measured: {err:#}\n"),
+        }));
+        parts.extend(self.persistence.as_ref().map(|kept| match kept {
+            Ok(results) => results.markdown(),
+            Err(err) => format!("## Keeping data\n\nNot measured: {err:#}\n"),
         }));
         parts.join("\n")
     }

@@ -34,6 +34,9 @@ pub(crate) enum Program<'a> {
     /// Tollgate's listener, answering PONG to everything.
     Floor(&'a Path),
     Redis(&'a Path),
+    /// Each keeping its data in a folder, synced every second.
+    TollgateIn(&'a Path, &'a Path),
+    RedisIn(&'a Path, &'a Path),
 }
 
 impl Program<'_> {
@@ -57,6 +60,18 @@ impl Program<'_> {
                 command.args(["floor", "--port", &port, "--set", "server.http.enabled=false"]);
                 command
             }
+            Self::TollgateIn(path, folder) => {
+                let mut command = Self::Tollgate(path).command(number)?;
+                command.arg("--data-dir").arg(folder);
+                command
+            }
+            Self::RedisIn(path, folder) => {
+                // What is said last counts.
+                let mut command = Self::Redis(path).command(number)?;
+                command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--dir"]);
+                command.arg(folder);
+                command
+            }
             Self::Redis(path) => {
                 let mut command = Command::new(path);
                 command.args(["--port", &port, "--bind", "127.0.0.1", "--daemonize", "no"]);
@@ -70,9 +85,9 @@ impl Program<'_> {
 impl fmt::Display for Program<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Tollgate(_) | Self::TollgateOf(..) => "Tollgate",
+            Self::Tollgate(_) | Self::TollgateOf(..) | Self::TollgateIn(..) => "Tollgate",
             Self::Floor(_) => "Tollgate's floor",
-            Self::Redis(_) => "Redis",
+            Self::Redis(_) | Self::RedisIn(..) => "Redis",
         })
     }
 }

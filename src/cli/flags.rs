@@ -27,6 +27,9 @@ pub(super) struct SettingFlags {
     /// Read policies from etcd: members such as <http://127.0.0.1:2379>
     #[arg(long, value_name = "URL,...", conflicts_with = "policies")]
     etcd: Option<String>,
+    /// Folder for snapshots and the journal; without it everything is kept in memory only
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Any setting by its name, such as `engine.memory_max=512mb`; may be given more than once
     #[arg(long, value_name = "SECTION.KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
@@ -49,12 +52,13 @@ impl SettingFlags {
 
     fn flags(&self) -> Vec<Flag> {
         let bind = self.bind.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",");
-        let policies = self.policies.as_ref().map(|path| path.display().to_string());
+        let shown = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let named = [
             ("--bind", "server.bind", Some(bind).filter(|addresses| !addresses.is_empty())),
             ("--port", "server.port", self.port.map(|port| port.to_string())),
             ("--http-port", "server.http.port", self.http_port.map(|port| port.to_string())),
-            ("--policies", "policies.path", policies),
+            ("--policies", "policies.path", shown(&self.policies)),
+            ("--data-dir", "store.path", shown(&self.data_dir)),
             ("--etcd", "policies.etcd.endpoints", self.etcd.clone()),
             ("--etcd", "policies.etcd.enabled", self.etcd.is_some().then(|| "true".to_owned())),
         ];

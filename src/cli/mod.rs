@@ -12,6 +12,7 @@ mod embed;
 mod flags;
 mod floor;
 mod health;
+mod inspect;
 mod policy;
 mod resp;
 mod serve;
@@ -29,6 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::Error as SettingsError;
+use crate::store::Error as StoreError;
 
 const FAILED: u8 = 1;
 const BAD_INPUT: u8 = 2;
@@ -58,6 +60,7 @@ enum Command {
     Config(config::Arguments),
     Check(check::Check),
     Health(health::Health),
+    Inspect(inspect::Inspect),
     #[command(subcommand)]
     Policy(policy::Policy),
     Top(top::Top),
@@ -74,6 +77,7 @@ impl Command {
             Self::Config(arguments) => config::run(&arguments).map(|()| ExitCode::SUCCESS),
             Self::Check(arguments) => arguments.run(),
             Self::Health(arguments) => arguments.run(),
+            Self::Inspect(arguments) => arguments.run(),
             Self::Policy(policy) => policy.run(),
             Self::Top(arguments) => arguments.run(),
             Self::Bench(arguments) => arguments.run(),
@@ -107,12 +111,14 @@ Try it:
   tollgate simulate load                    what each shedder does at 0.9 to 30 times the load
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
   tollgate health                           is it well? for supervisors without curl
+  tollgate inspect data/snapshot-1.tollgate what a file of the data folder holds
 
 Settings:
   tollgate config > my.yaml                 every setting, to edit
   tollgate --config my.yaml --port 7000     a file, and flags over it
   TOLLGATE_SERVER_PORT=7000 tollgate        the environment lies between the two
   tollgate --set engine.memory_max=512mb    any setting by its name
+  tollgate --data-dir /var/lib/tollgate     nothing counted is lost: snapshots and a journal
 
 Signals: SIGTERM or SIGINT finishes what was begun and ends with 0; a second one ends what is
 left at once, and with 1 if anything was.
@@ -130,9 +136,14 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(err) => {
             eprintln!("tollgate: {err:#}");
-            ExitCode::from(if err.is::<SettingsError>() { BAD_INPUT } else { FAILED })
+            ExitCode::from(if is_bad_input(&err) { BAD_INPUT } else { FAILED })
         }
     }
+}
+
+fn is_bad_input(err: &anyhow::Error) -> bool {
+    err.is::<SettingsError>()
+        || err.downcast_ref::<StoreError>().is_some_and(StoreError::is_bad_input)
 }
 
 /// Prints help, the version, or what is wrong with the command line.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 
-use super::connection::REDIS_VERSION;
 use super::host::Host;
 use super::last_quota::LastQuota;
 use super::monitor::Origin;
@@ -27,7 +26,7 @@ use super::tally::{Runs, Tally};
 use super::transaction;
 use crate::engine::{KeyRef, Patience, Stats};
 use crate::load::Tier;
-use crate::lua::{Interpreter, Recent, Script, Setup};
+use crate::lua::{Interpreter, Recent, Script};
 use crate::policy::Snapshot;
 use crate::prefilter::Lane;
 use crate::protocol::{Args, Error, Reply};
@@ -107,14 +106,8 @@ impl Worker {
         let tally = service.new_tally();
         let (slot, worker) = service.running().new_slot();
         let now = clock.now();
-        let options = &service.runtime().scripts;
-        let interpreter = RefCell::new(Interpreter::new(&Setup {
-            redis_version: REDIS_VERSION,
-            memory_max: options.worker_bytes_max.as_usize(),
-            worker,
-            bare_codes: options.bare_error_codes,
-            kill: Arc::clone(slot.killed()),
-        }));
+        let setup = service.runtime().scripts.setup(worker, Arc::clone(slot.killed()));
+        let interpreter = RefCell::new(Interpreter::new(&setup));
         let runs_scripts = true;
         let policies = Arc::clone(&service.policies().snapshot());
         let lane = service.prefilter().new_lane();

@@ -4,6 +4,7 @@
 //! shard is locked, but within EXEC and scripts: there INFO reads `/proc`, which waits for no disk,
 //! and pushes go into mailboxes. What may wait for a reader, as the log does, is told afterwards.
 
+use super::kept::{LastSave, SaveAnswer, SaveOrder, StoreFacts};
 use super::policy_order::{PolicyAnswer, PolicyOrder};
 use super::push::Push;
 use super::session::Session;
@@ -108,8 +109,13 @@ pub(crate) trait Host {
     /// Hands an order to the policy store and waits for nothing. Whoever carries it out gives
     /// the answer, on another thread, and wakes the connection then.
     fn write_policy(&self, connection: u64, order: PolicyOrder, answer: PolicyAnswer);
+    /// How it stands with what outlives the process; `None` where nothing does.
+    fn store(&self) -> Option<StoreFacts>;
+    /// Hands an order to the store and waits for nothing. Whoever carries it out gives the
+    /// answer, on another thread, and wakes the connection then.
+    fn save(&self, connection: u64, order: SaveOrder, answer: SaveAnswer);
     /// Begins to stop the whole server.
-    fn shutdown(&self);
+    fn shutdown(&self, last: LastSave);
     /// Every setting as it was at the start, by its path, such as `server.port`.
     fn settings(&self) -> &[(String, String)];
 }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use super::call::Call;
 use super::connection::REDIS_VERSION;
 use super::host::Crowd;
+use super::kept::StoreFacts;
 use super::push::Kind;
 use super::tally::{BUCKET_BOUNDS_NS, CommandCounts};
 use super::twins::TwinCounts;
-use crate::time::Timestamp;
+use crate::time::{Duration, Timestamp};
 
 /// Appends formatted lines; a String takes all that is written.
 macro_rules! lines {
@@ -144,26 +145,48 @@ fn human(bytes: u64) -> String {
 }
 
 pub(super) fn persistence(call: &Call<'_, '_>, out: &mut String) {
-    let saved_s = seconds(call.service.started());
+    let kept = call.host.store();
+    let has_journal = kept.as_ref().is_some_and(|kept| kept.journal != "off");
+    let kept = kept.unwrap_or_else(|| StoreFacts {
+        saved_at: call.service.started(),
+        saved_ok: true,
+        journal_ok: true,
+        ..StoreFacts::default()
+    });
+    let word = |ok| if ok { "ok" } else { "err" };
+    let spent = |span: Option<Duration>| span.map_or(-1, |span| span.as_millis() as i64 / 1_000);
     lines!(
         out,
         "loading:0\n\
          async_loading:0\n\
-         rdb_changes_since_last_save:0\n\
-         rdb_bgsave_in_progress:0\n\
-         rdb_last_save_time:{saved_s}\n\
-         rdb_last_bgsave_status:ok\n\
-         rdb_last_bgsave_time_sec:-1\n\
-         rdb_current_bgsave_time_sec:-1\n\
-         rdb_saves:0\n\
-         aof_enabled:0\n\
+         rdb_changes_since_last_save:{}\n\
+         rdb_bgsave_in_progress:{}\n\
+         rdb_last_save_time:{}\n\
+         rdb_last_bgsave_status:{}\n\
+         rdb_last_bgsave_time_sec:{}\n\
+         rdb_current_bgsave_time_sec:{}\n\
+         rdb_saves:{}\n\
+         aof_enabled:{}\n\
          aof_rewrite_in_progress:0\n\
          aof_rewrite_scheduled:0\n\
          aof_last_rewrite_time_sec:-1\n\
          aof_current_rewrite_time_sec:-1\n\
-         aof_last_bgrewrite_status:ok\n\
-         aof_last_write_status:ok\n",
+         aof_last_bgrewrite_status:{}\n\
+         aof_last_write_status:{}\n",
+        kept.changes_since,
+        u8::from(kept.saving_since.is_some()),
+        seconds(kept.saved_at),
+        word(kept.saved_ok),
+        spent(kept.saved_took),
+        spent(kept.saving_since.map(|began| call.now.since(began))),
+        kept.saves,
+        u8::from(has_journal),
+        word(kept.saved_ok),
+        word(kept.journal_ok),
     );
+    if has_journal {
+        lines!(out, "aof_current_size:{}\n", kept.journal_bytes);
+    }
 }
 
 pub(super) fn stats(call: &Call<'_, '_>, out: &mut String) {
@@ -366,6 +389,17 @@ pub(super) fn tollgate(call: &Call<'_, '_>, out: &mut String) {
         facts.clock_gap_us,
         seconds(call.service.started()),
     );
+    if let Some(kept) = call.host.store() {
+        lines!(
+            out,
+            "restored_records:{}\n\
+             damaged_bytes:{}\n\
+             failed_writes:{}\n",
+            kept.restored,
+            kept.damaged_bytes,
+            kept.failures,
+        );
+    }
 }
 
 /// The scripts that ran, or were to run, without Lua.

@@ -36,6 +36,7 @@ mod host;
 mod increx;
 mod info;
 mod info_sections;
+mod kept;
 mod keys;
 mod keyspace;
 mod last_quota;
@@ -68,6 +69,7 @@ mod running;
 mod pubsub;
 mod push;
 mod runtime;
+mod saving;
 mod scan_options;
 mod script_log;
 mod script_run;
@@ -98,6 +100,7 @@ pub(crate) use decision_log::Decided;
 pub(crate) use decision_log::{DecisionLog, Next, Noted, NotedLines};
 pub(crate) use group::GROUP_MAX;
 pub(crate) use host::{Crowd, Facts, Host, Peer, Rates};
+pub(crate) use kept::{LastSave, SaveAnswer, SaveOrder, SaveRefusal, StoreFacts};
 pub(crate) use options::{
     DecisionLogOptions, LatencyOptions, LimitOptions, ScriptOptions, SlowlogOptions,
     ThrottleRounding,
@@ -151,6 +154,7 @@ const FAMILIES: &[&[Spec]] = &[
     policy_command::SPECS,
     random_elements::SPECS,
     pubsub::SPECS,
+    saving::SPECS,
     scripting::SPECS,
     server_commands::SPECS,
     set::SPECS,

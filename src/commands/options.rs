@@ -3,10 +3,14 @@
 //! Defaults stand in `config/tollgate.yaml` and nowhere else.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use super::connection::REDIS_VERSION;
 use crate::limit::LOG_ENTRIES_MAX_LOWEST;
+use crate::lua::Setup;
 use crate::size::BytesMax;
 use crate::time::Duration;
 
@@ -75,6 +79,19 @@ pub(crate) struct ScriptOptions {
     pub(crate) bare_error_codes: bool,
     /// Flags in a script's first line that no Redis knows are passed over.
     pub(crate) accept_unknown_flags: bool,
+}
+
+impl ScriptOptions {
+    /// What an interpreter is made with for one of the workers.
+    pub(super) fn setup(&self, worker: u32, kill: Arc<AtomicBool>) -> Setup {
+        Setup {
+            redis_version: REDIS_VERSION,
+            memory_max: self.worker_bytes_max.as_usize(),
+            worker,
+            bare_codes: self.bare_error_codes,
+            kill,
+        }
+    }
 }
 
 /// The section `decision_log`.

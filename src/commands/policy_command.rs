@@ -206,7 +206,11 @@ fn check_others(
 
 /// Hands an order on; who carries it out answers.
 fn order(call: &mut Call<'_, '_>, order: PolicyOrder, reply: &Reply<'_>) -> Outcome {
-    let (outcome, wait) = waiting::begin_for_word(call.service, call.session, reply.resp());
+    let (outcome, wait) = waiting::begin_for_word(
+        call.service,
+        call.session,
+        (reply.resp(), waiting::Patience::Usual),
+    );
     let answer = move |result: Result<(), PolicyRefusal>| {
         wait.tell(result.map_err(|refusal| match refusal {
             PolicyRefusal::Changed => Error::Text { code: "CHANGED", text: told(&refusal) },

@@ -1,11 +1,12 @@
-//! Commands about the server as a whole: its time, its role, its end, and what it keeps on disk.
+//! Commands about the server as a whole: its time, its role, its end.
 //!
-//! Nothing is kept on disk and nothing is replicated: the commands for that say so, or answer as
-//! a Redis does that has neither.
+//! Nothing is replicated: the commands for that say so, or answer as a Redis does that has no
+//! replicas.
 
 use super::call::{Answer, Call};
 use super::command;
 use super::connection::REDIS_VERSION;
+use super::kept::{LastSave, SaveRefusal};
 use super::session::Outcome;
 use super::spec::{Arity, Flags, Group, Handler, Keys, Plain, Spec, Sub};
 use crate::protocol::{Error, Reply, parse_i64};
@@ -23,21 +24,8 @@ const fn spec(
 
 const QUICK: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 const ADMIN: Flags = Flags::ADMIN.and(Flags::NOSCRIPT);
-const SAVING: Flags = ADMIN.and(Flags::NO_ASYNC_LOADING);
 
 pub(super) const SPECS: &[Spec] = &[
-    Spec {
-        summary: "Write a journal anew: there is none.",
-        ..spec("BGREWRITEAOF", Arity::exactly(1), SAVING, "1.0.0", save)
-    },
-    Spec {
-        summary: "Save in the background: refused, everything is kept in memory.",
-        ..spec("BGSAVE", Arity::at_least(1), SAVING, "1.0.0", background_save)
-    },
-    Spec {
-        summary: "Return when data was saved last: the start, where nothing is saved.",
-        ..spec("LASTSAVE", Arity::exactly(1), QUICK, "1.0.0", last_save)
-    },
     Spec {
         summary: "Show the version.",
         ..spec("LOLWUT", Arity::at_least(1), Flags::READONLY.and(Flags::FAST), "5.0.0", lolwut)
@@ -54,10 +42,6 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         summary: "Return the role in replication: a master without replicas.",
         ..spec("ROLE", Arity::exactly(1), Flags::NOSCRIPT.and(QUICK), "2.8.12", role)
-    },
-    Spec {
-        summary: "Save now: refused, everything is kept in memory.",
-        ..spec("SAVE", Arity::exactly(1), SAVING.and(Flags::NO_MULTI), "1.0.0", save)
     },
     Spec {
         summary: "Stop the server.",
@@ -113,28 +97,6 @@ fn wait(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     Ok(Outcome::Reply)
 }
 
-fn save(_: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
-    Err(no_folder())
-}
-
-/// `BGSAVE [SCHEDULE]`
-fn background_save(call: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
-    match (call.args.get(1), call.args.len()) {
-        (None, _) => Err(no_folder()),
-        (Some(word), 2) if word.eq_ignore_ascii_case(b"SCHEDULE") => Err(no_folder()),
-        (Some(_), _) => Err(Error::Syntax),
-    }
-}
-
-fn no_folder() -> Error {
-    Error::text("nothing was saved: this server keeps everything in memory")
-}
-
-fn last_save(call: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
-    reply.integer((call.service.started().as_millis() / 1_000) as i64);
-    Ok(Outcome::Reply)
-}
-
 fn lolwut(_: &mut Call<'_, '_>, reply: &mut Reply<'_>) -> Answer {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     let versions = format!("Tollgate ver. {VERSION}, Redis ver. {REDIS_VERSION}");
@@ -160,12 +122,16 @@ fn shutdown(call: &mut Call<'_, '_>, _: &mut Reply<'_>) -> Answer {
     if abort {
         return Err(Error::text("No shutdown in progress."));
     }
-    if save {
-        return Err(no_folder());
+    if save && call.host.store().is_none() {
+        return Err(Error::text(SaveRefusal::NoFolder.to_string()));
     }
     if !no_save && call.service.engine().long().is_any() {
         return Err(call.service.running().busy());
     }
-    call.host.shutdown();
+    call.host.shutdown(match (save, no_save) {
+        (true, _) => LastSave::Snapshot,
+        (_, true) => LastSave::None,
+        (false, false) => LastSave::AsSet,
+    });
     Ok(Outcome::Close)
 }

@@ -277,11 +277,11 @@ impl Service {
         &self.unwatched
     }
 
-    pub(super) fn scripts(&self) -> &Scripts {
+    pub(crate) fn scripts(&self) -> &Scripts {
         &self.scripts
     }
 
-    pub(super) fn libraries(&self) -> &Libraries {
+    pub(crate) fn libraries(&self) -> &Libraries {
         &self.libraries
     }
 

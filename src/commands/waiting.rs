@@ -274,13 +274,26 @@ const WORD_TIMEOUT: Duration = Duration::from_secs(30);
 /// What is answered without it.
 const NO_WORD: &str = "no answer in time: it may be written or not";
 
+/// For how long a word is waited for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Patience {
+    /// As long as a disk or a peer may reasonably take.
+    Usual,
+    /// The word comes in any case.
+    Forever,
+}
+
 /// Begins to wait for somebody's word, which comes by [`Wait::tell`].
 pub(super) fn begin_for_word(
     service: &Service,
     session: &mut Session,
-    resp: Resp,
+    (resp, patience): (Resp, Patience),
 ) -> (Outcome, Arc<Wait>) {
-    let (keys, timeout) = (Vec::new(), Some(WORD_TIMEOUT));
+    let keys = Vec::new();
+    let timeout = match patience {
+        Patience::Usual => Some(WORD_TIMEOUT),
+        Patience::Forever => None,
+    };
     let (noted, answer) = (OnceLock::default(), Mutex::default());
     let wait = Wait { resp, db: session.db, keys, wish: Wish::Word, timeout, noted, answer };
     let wait = Arc::new(wait);

@@ -22,6 +22,7 @@ use crate::commands::{
 use crate::engine;
 use crate::prefilter;
 use crate::server;
+use crate::store;
 use crate::telemetry;
 use crate::watch;
 
@@ -38,6 +39,7 @@ pub(crate) struct Settings {
     pub(crate) limits: LimitOptions,
     pub(crate) policies: watch::Options,
     pub(crate) load: LoadOptions,
+    pub(crate) store: store::Options,
     pub(crate) lua: ScriptOptions,
     pub(crate) slowlog: SlowlogOptions,
     pub(crate) latency: LatencyOptions,

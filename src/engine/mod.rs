@@ -11,8 +11,8 @@
 mod buckets;
 #[cfg(test)]
 mod bucket_tests;
+mod changes;
 mod collections;
-mod effect;
 mod evict;
 mod followers;
 mod group;
@@ -21,6 +21,7 @@ mod long;
 mod options;
 mod outbox;
 mod places;
+mod record;
 mod shard;
 mod stats;
 mod table;
@@ -45,10 +46,11 @@ use smallvec::SmallVec;
 
 pub(crate) use buckets::spend;
 pub(crate) use buckets::{Answers, Asked, Hold, Manner};
-pub(crate) use effect::{Effect, Overflowed};
+pub(crate) use changes::{Collector, Overflowed, Place, Step};
 pub(crate) use key::{Key, KeyHasher, KeyRef};
 pub(crate) use long::{Busy, Long, Patience};
 pub(crate) use options::{MemoryPolicy, Options};
+pub(crate) use record::{Record, RecordError};
 pub(crate) use shard::{Expires, Kept};
 pub(crate) use stats::Stats;
 pub(crate) use tables::BUCKETS;
@@ -383,27 +385,6 @@ impl Engine {
             self.sweeping.store(number + 1, Ordering::Relaxed);
         }
         done && number + 1 == self.shards.len()
-    }
-
-    /// Begins to collect the effects of every change.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "whatever follows changes asks for it; there is nobody yet")
-    )]
-    pub(crate) fn listen(&self) {
-        for shard in &self.shards {
-            shard.lock().effects.listen();
-        }
-    }
-
-    /// The effects of one shard since the last call, in the order in which they happened. Fails
-    /// where too many had waited.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "whatever follows changes asks for it; there is nobody yet")
-    )]
-    pub(crate) fn drain_effects(&self, shard: usize) -> Result<Vec<Effect>, Overflowed> {
-        self.shards[shard].lock().effects.drain()
     }
 
     pub(crate) fn shards(&self) -> usize {

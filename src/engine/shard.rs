@@ -2,8 +2,8 @@
 //!
 //! [`Shard::store`], [`Shard::edit`], [`Shard::set_expires`], [`Shard::remove`],
 //! [`Shard::flush`] and [`Shard::swap`] are that place, also for expiry, eviction and replay.
-//! They, and nothing else, keep the memory sum, move the limiter generation, append to the
-//! effect list, tell the followers of a key and note what can be undone.
+//! They, and nothing else, keep the memory sum, move the limiter generation, mark what has
+//! changed, tell the followers of a key and note what can be undone.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
-use super::effect::{Change, Effects};
+use super::changes::Changes;
 use super::followers::Followers;
 use super::key::KeyRef;
 use super::table::{Entry, Held, Slot, Table, seconds};
@@ -104,7 +104,7 @@ pub(super) struct Shard {
     generation: Arc<Generation>,
     tenants: Arc<Tenants>,
     pub(super) counts: Counts,
-    pub(super) effects: Effects,
+    pub(super) changes: Changes,
     pub(super) followers: Followers,
     /// What the transaction would take back, where it might have to.
     pub(super) undo: Option<Undo>,
@@ -127,7 +127,7 @@ impl Shard {
             generation,
             tenants,
             counts: Counts::default(),
-            effects: Effects::default(),
+            changes: Changes::default(),
             followers: Followers::ordered_by(order),
             undo: None,
             swept: (0, 0),
@@ -146,6 +146,10 @@ impl Shard {
 
     pub(super) fn table(&self, db: usize) -> Option<&Table> {
         self.tables.get(db)
+    }
+
+    pub(super) fn table_mut(&mut self, db: usize) -> Option<&mut Table> {
+        self.tables.get_mut(db)
     }
 
     /// The entry of a live key. A key past its deadline is removed on the way.
@@ -193,7 +197,6 @@ impl Shard {
         mut entry: Entry,
         storing: Storing,
     ) {
-        self.effects.append(db, || stored(key.bytes(), &entry.value, entry.expires));
         self.generation.add(storing == Storing::Put && entry.value.is_limit());
         self.tables.make(db);
         if self.undo.is_some() {
@@ -208,6 +211,7 @@ impl Shard {
         }
         if let Some(slot) = slot {
             let old = self.tables[db].replace(slot, entry);
+            self.mark(db, slot);
             self.generation.add(old.value.is_limit());
             if db == BUCKETS {
                 let (tenant, bytes) = (tenant_of(old.tenant_name()), old.whole_bytes());
@@ -215,7 +219,8 @@ impl Shard {
             }
             self.note_gone(db, Cow::Owned(old));
         } else {
-            self.tables[db].insert(entry);
+            let slot = self.tables[db].insert(entry);
+            self.mark(db, slot);
             self.note_new(db, key);
         }
         self.tell(db, key.bytes());
@@ -261,18 +266,22 @@ impl Shard {
             self.remove(db, slot);
             return Ok(result);
         }
-        self.effects.append(db, || stored(entry.key.as_bytes(), &entry.value, expires));
         if db != BUCKETS {
             self.followers.changed(db, entry.key.as_bytes());
         }
         let (is_limit, has_deadline) = (was_limit, current != Timestamp::MAX);
-        if is_limit && has_deadline && expires != Timestamp::MAX && self.undo.is_none() {
-            // Nearly always, and then nobody counts it.
+        // Nearly always, and then nobody counts it.
+        let is_plain = is_limit && has_deadline && expires != Timestamp::MAX && self.undo.is_none();
+        if is_plain {
             entry.expires = expires;
-            table.recharge(charged, charges);
-            return Ok(result);
         }
         table.recharge(charged, charges);
+        if self.changes.tracks() {
+            table.mark(slot);
+        }
+        if is_plain {
+            return Ok(result);
+        }
         if expires != current {
             if self.undo.is_some() {
                 self.note_expires(db, slot);
@@ -301,9 +310,9 @@ impl Shard {
         }
         let entry = self.tables[db].at(slot);
         self.generation.add(entry.value.is_limit());
-        self.effects.append(db, || Change::Expiring { key: entry.key.as_bytes().into(), expires });
         self.followers.changed(db, entry.key.as_bytes());
         self.tables[db].set_expires(slot, expires);
+        self.mark(db, slot);
     }
 
     /// Removes an entry. Where it may have to come back, it is kept and not copied.
@@ -328,11 +337,13 @@ impl Shard {
 
     /// Removes an entry that says as much as none: no denial that stands can be of it.
     fn take_over(&mut self, db: usize, slot: Slot) -> Option<Entry> {
-        let entry = self.tables.get_mut(db)?.remove(slot)?;
+        let table = self.tables.get_mut(db)?;
+        let marked = table.is_marked(slot);
+        let entry = table.remove(slot)?;
         if db == BUCKETS {
             self.tenants.removed(tenant_of(entry.tenant_name()), entry.whole_bytes());
         }
-        self.effects.append(db, || Change::Removed { key: entry.key.as_bytes().into() });
+        self.changes.removed(db, entry.key.as_bytes(), marked);
         self.tell(db, entry.key.as_bytes());
         Some(entry)
     }
@@ -341,6 +352,14 @@ impl Shard {
     pub(super) fn remove_empty(&mut self, slot: Slot) {
         if let Some(entry) = self.take_over(BUCKETS, slot) {
             self.note_gone(BUCKETS, Cow::Owned(entry));
+        }
+    }
+
+    /// What stands in the slot has changed.
+    #[inline]
+    fn mark(&mut self, db: usize, slot: Slot) {
+        if self.changes.tracks() {
+            self.tables[db].mark(slot);
         }
     }
 
@@ -357,6 +376,7 @@ impl Shard {
     pub(super) fn flush(&mut self, db: usize) -> Option<Table> {
         debug_assert!(self.undo.is_none(), "who flushes holds every shard, and is never undone");
         self.followers.track(Tracked::flush);
+        self.changes.flushed(db);
         let table = self.tables.get_mut(db).filter(|table| table.len() > 0).map(std::mem::take)?;
         self.followers.changed_all(db, |key| table.find(key).is_some());
         self.generation.add(true);
@@ -366,7 +386,6 @@ impl Shard {
                 ControlFlow::Continue(())
             });
         }
-        self.effects.append(db, || Change::Flushed);
         Some(table)
     }
 
@@ -382,7 +401,12 @@ impl Shard {
         }
         self.tables.swap(db, other);
         self.generation.add(true);
-        self.effects.append(db, || Change::Swapped { other: other as u8 });
+        if self.changes.tracks() {
+            for db in [db, other] {
+                self.changes.flushed(db);
+                self.tables[db].mark_all();
+            }
+        }
     }
 
     /// Removes what has expired within the next `steps` of a walk. Returns whether this lap over
@@ -416,20 +440,16 @@ impl Shard {
     }
 
     pub(super) fn expire(&mut self, db: usize, slot: Slot) {
+        self.changes.expire(true);
         if db == BUCKETS {
             self.counts.holds_expired += u64::from(self.tables[db].at(slot).value.is_ticket());
             self.remove_empty(slot);
-            return;
+        } else {
+            self.followers.expire(true);
+            self.remove(db, slot);
+            self.followers.expire(false);
+            self.counts.expired += 1;
         }
-        self.followers.expire(true);
-        self.remove(db, slot);
-        self.followers.expire(false);
-        self.counts.expired += 1;
+        self.changes.expire(false);
     }
-}
-
-fn stored(key: &[u8], value: &Value, expires: Timestamp) -> Change {
-    let mut encoded = Vec::new();
-    value.encode(&mut encoded);
-    Change::Stored { key: key.into(), value: encoded, expires }
 }

@@ -135,12 +135,14 @@ type Slots = [Option<Entry>; CHUNK_SLOTS];
 #[derive(Debug)]
 struct Chunk {
     free: u16,
+    /// A bit for each entry that has changed since it was last collected.
+    changed: u16,
     /// Nothing where all are free.
     slots: Option<Box<Slots>>,
 }
 
 impl Chunk {
-    const EMPTY: Self = Self { free: ALL_FREE, slots: None };
+    const EMPTY: Self = Self { free: ALL_FREE, changed: 0, slots: None };
 }
 
 /// What a table, a shard or the engine holds: the sums that somebody asks for.
@@ -189,6 +191,8 @@ pub(super) struct Table {
     open: usize,
     /// How many entries have a deadline.
     expiring: usize,
+    /// How many are marked as changed.
+    changed: usize,
     held: Held,
 }
 
@@ -307,6 +311,8 @@ impl Table {
             found.remove();
         }
         chunk.free |= 1 << place;
+        self.changed -= usize::from(chunk.changed >> place & 1);
+        chunk.changed &= !(1 << place);
         self.open = self.open.min(number);
         if chunk.free == ALL_FREE {
             chunk.slots = None;
@@ -354,6 +360,54 @@ impl Table {
                 }
             }
             place = 0;
+        }
+        None
+    }
+
+    /// The entry in the slot has changed.
+    pub(super) fn mark(&mut self, slot: Slot) {
+        let chunk = &mut self.chunks[slot as usize / CHUNK_SLOTS];
+        let bit = 1 << (slot as usize % CHUNK_SLOTS);
+        self.changed += usize::from(chunk.changed & bit == 0);
+        chunk.changed |= bit;
+    }
+
+    pub(super) fn is_marked(&self, slot: Slot) -> bool {
+        let chunk = self.chunks.get(slot as usize / CHUNK_SLOTS);
+        chunk.is_some_and(|chunk| chunk.changed >> (slot as usize % CHUNK_SLOTS) & 1 == 1)
+    }
+
+    /// Every entry has changed.
+    pub(super) fn mark_all(&mut self) {
+        self.changed = self.len();
+        self.chunks.iter_mut().for_each(|chunk| chunk.changed = !chunk.free);
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.changed = 0;
+        self.chunks.iter_mut().for_each(|chunk| chunk.changed = 0);
+    }
+
+    /// Shows the entries that have changed from a slot on, until `visit` breaks; what was shown
+    /// counts as changed no more. Returns where to go on.
+    pub(super) fn collect(
+        &mut self,
+        from: Slot,
+        mut visit: impl FnMut(&Entry) -> ControlFlow<()>,
+    ) -> Option<Slot> {
+        for number in from as usize / CHUNK_SLOTS..self.chunks.len() {
+            if self.changed == 0 {
+                return None;
+            }
+            while self.chunks[number].changed != 0 {
+                let place = self.chunks[number].changed.trailing_zeros() as usize;
+                self.chunks[number].changed &= !(1 << place);
+                self.changed -= 1;
+                let slot = (number * CHUNK_SLOTS + place) as Slot;
+                if entry_in(&self.chunks, slot).is_some_and(|entry| visit(entry).is_break()) {
+                    return Some(slot);
+                }
+            }
         }
         None
     }

@@ -1,6 +1,6 @@
 //! The tables of one shard: its part of each database, and of the space of policy buckets.
 //!
-//! The space of buckets is numbered like a database, so that expiry, undo and effects treat it
+//! The space of buckets is numbered like a database, so that expiry, undo and changes treat it
 //! alike; its number is beyond all that SELECT can choose, so no request gets there by a name.
 //! The first database and the buckets are there for free, the others come when first written to.
 

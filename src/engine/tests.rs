@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 
-use super::effect::Change;
 use super::table::Table;
 use super::*;
 use crate::limit::{Algorithm, Quota, State};
@@ -43,23 +42,43 @@ fn contents(engine: &Engine, db: usize, now: Timestamp) -> BTreeMap<Vec<u8>, Str
     all
 }
 
-/// Replays one shard's effects into the same shard of a fresh engine, as a journal does. The
-/// engines share their seed, so a key has the same shard in both.
-pub(super) fn replay(effects: &[Effect], into: &Engine, shard: usize, now: Timestamp) {
-    for effect in effects {
-        let db = usize::from(effect.db);
-        into.transact(Scope::Shard(shard), db, now, |view| match &effect.change {
-            Change::Stored { key, value, expires } => {
-                let value = Value::decode(value, 0).expect("what was encoded");
-                view.insert(into.key(key), value, *expires);
+/// What changes and walks give, as a snapshot and a journal take it.
+#[derive(Default)]
+pub(super) struct Follower {
+    collector: Collector,
+    records: Vec<u8>,
+}
+
+impl Follower {
+    /// Takes what has changed in all shards, some of them first.
+    pub(super) fn collect(&mut self, engine: &Engine, first: usize) {
+        for shard in 0..engine.shards() {
+            let shard = (shard + first) % engine.shards();
+            let mut place = Place::default();
+            while let Step::More(next) = engine
+                .collect_changes(&mut self.collector, (shard, place), &mut self.records)
+                .expect("fewer than overflow")
+            {
+                place = next;
             }
-            Change::Expiring { key, expires } => {
-                assert!(view.set_expires(into.key(key), *expires));
+        }
+    }
+
+    /// Walks over all there is.
+    fn walk(&mut self, engine: &Engine, now: Timestamp) {
+        for shard in 0..engine.shards() {
+            let mut place = Place::default();
+            while let Step::More(next) = engine.walk_shard((shard, place), now, &mut self.records) {
+                place = next;
             }
-            Change::Removed { key } => assert!(view.remove(into.key(key))),
-            Change::Flushed => drop(view.flush()),
-            Change::Swapped { other } => view.swap(usize::from(*other)),
-        });
+        }
+    }
+
+    pub(super) fn replay(&self, into: &Engine, now: Timestamp) {
+        let mut records = self.records.as_slice();
+        while let Some(record) = Record::next(&mut records).expect("just written") {
+            into.restore(&record, now).expect("just written");
+        }
     }
 }
 
@@ -180,25 +199,35 @@ proptest! {
     #[test]
     fn engine_holds_what_a_plain_map_holds(ops in proptest::collection::vec(op(), 1..300)) {
         let engine = engine();
-        engine.listen();
+        engine.track_changes(true);
         let (mut model, mut now) = (Model::default(), START);
-        for op in &ops {
+        let (mut all, mut late) = (Follower::default(), Follower::default());
+        for (number, op) in ops.iter().enumerate() {
             apply(op, &engine, &mut model, &mut now);
-        }
-        model.forget_expired(now);
-        let replica = self::engine();
-        for shard in 0..engine.shards() {
-            let effects = engine.drain_effects(shard).expect("fewer than overflow");
-            for (at, effect) in effects.iter().enumerate() {
-                prop_assert_eq!(effect.sequence, at as u64 + 1);
+            if number % 7 == 6 {
+                // Both are told the same, but one begins with a walk in the middle of it.
+                let before = all.records.len();
+                all.collect(&engine, number);
+                late.records.extend_from_slice(&all.records[before..]);
             }
-            // Replayed at the start, so that nothing expires before its own effect says so.
-            replay(&effects, &replica, shard, START);
+            if number == ops.len() / 2 {
+                late.records.clear();
+                late.walk(&engine, now);
+            }
         }
+        let before = all.records.len();
+        all.collect(&engine, 0);
+        late.records.extend_from_slice(&all.records[before..]);
+        model.forget_expired(now);
+        // Another seed and other shards: a file is read by another process.
+        let (replica, late_replica) = (Engine::new(8, 8), Engine::new(2, 9));
+        all.replay(&replica, now);
+        late.replay(&late_replica, now);
         for db in 0..MODEL_DATABASES {
             let expected = model.contents(db);
             prop_assert_eq!(&contents(&engine, db, now), &expected);
             prop_assert_eq!(&contents(&replica, db, now), &expected);
+            prop_assert_eq!(&contents(&late_replica, db, now), &expected);
         }
 
         while !engine.sweep(now) {}

@@ -12,7 +12,6 @@
 
 use std::borrow::Cow;
 
-use super::effect::Mark;
 use super::key::KeyRef;
 use super::places::Places;
 use super::shard::Shard;
@@ -56,7 +55,6 @@ impl Noted {
 pub(super) struct Undo {
     keys: Places<Noted>,
     bytes: usize,
-    effects: Mark,
 }
 
 impl Undo {
@@ -84,8 +82,7 @@ impl Undo {
 
 impl Shard {
     pub(super) fn begin_undo(&mut self) {
-        let (keys, effects) = (Places::default(), self.effects.mark());
-        self.undo = Some(Undo { keys, bytes: 0, effects });
+        self.undo = Some(Undo { keys: Places::default(), bytes: 0 });
     }
 
     /// What was done stays.
@@ -117,7 +114,6 @@ impl Shard {
                 self.set_expires(db, slot, expires);
             }
         }
-        self.effects.rewind(undo.effects);
     }
 
     /// The value of the slot is about to change in place. Returns what it has noted until now,

@@ -323,10 +323,6 @@ impl Value {
     }
 
     /// The seed is that of a collection: the hash of its key.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "who replays changes asks for it; nobody does yet")
-    )]
     pub(crate) fn decode(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         let (&version, rest) = bytes.split_first().ok_or(DecodeError::Malformed)?;
         if version > VERSION {

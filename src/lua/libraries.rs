@@ -122,8 +122,8 @@ impl Libraries {
         }
     }
 
-    /// Moves when a library goes.
-    pub(super) fn generation(&self) -> u64 {
+    /// Moves when a library comes or goes.
+    pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Relaxed)
     }
 

@@ -110,6 +110,8 @@ pub(crate) struct Scripts {
     kept: RwLock<Kept>,
     generation: AtomicU64,
     added: AtomicU64,
+    /// How many have been loaded.
+    loads: AtomicU64,
     evicted: AtomicUsize,
 }
 
@@ -169,6 +171,23 @@ impl Scripts {
         self.generation.load(Relaxed)
     }
 
+    /// Moves when a script is loaded.
+    pub(crate) fn loads(&self) -> u64 {
+        self.loads.load(Relaxed)
+    }
+
+    /// The scripts that were loaded, and so stay.
+    pub(crate) fn loaded(&self) -> Vec<Arc<Script>> {
+        let kept = self.kept.read();
+        kept.by_sha.values().filter(|script| script.loaded.load(Relaxed)).cloned().collect()
+    }
+
+    /// Loads a script that was loaded by another process: it compiled then.
+    pub(crate) fn restore(&self, text: &[u8]) -> Result<(), Error> {
+        let script = self.read(text, Sha::of(text))?;
+        self.keep(script, Origin::Load).map(drop)
+    }
+
     /// SCRIPT FLUSH.
     pub(crate) fn flush(&self) {
         *self.kept.write() = Kept::default();
@@ -201,6 +220,7 @@ impl Scripts {
                 return Err(Error::text("loaded scripts take too many bytes, SCRIPT FLUSH them"));
             }
             script.loaded.store(true, Relaxed);
+            self.loads.fetch_add(1, Relaxed);
             kept.loaded_bytes += bytes;
             if known.is_some() {
                 kept.evals -= 1;

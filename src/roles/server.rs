@@ -20,6 +20,7 @@ use crate::server::{
     self, Ending, HTTP_PORT_OFFSET, HouseOptions, Hub, Identity, Manner, Plan, WatchOptions,
 };
 use crate::size::OrAuto;
+use crate::store::{self, Store};
 use crate::telemetry::{self, DecisionWriter, Events};
 use crate::time::Clock;
 use crate::watch::{self, Target, Watch};
@@ -41,17 +42,22 @@ struct Prepared {
     plan: Plan,
     http: Option<Socket>,
     watch: Option<Watch>,
+    store: Option<Store>,
     decisions: Option<DecisionWriter>,
 }
 
 impl Prepared {
     /// Runs until somebody stops the hub. HTTP is there first and goes last.
     async fn run(self) -> anyhow::Result<Ending> {
-        let Self { hub, plan, http, watch, decisions } = self;
+        let Self { hub, plan, http, watch, store, decisions } = self;
         let service = Arc::clone(hub.service());
         let http = http.map(|socket| Http::start(socket, Arc::clone(&hub))).transpose();
         let http = http.context("start the HTTP port")?;
         let served = server::serve(hub, plan).await;
+        if let Some(store) = store {
+            // Nobody changes anything any more.
+            store.stop();
+        }
         if let Some(http) = http {
             http.stop().await;
         }
@@ -187,11 +193,23 @@ fn prepare(
     let (decision_log, lines) = DecisionLog::new(&settings.decision_log);
     let decisions = lines.map(|lines| write_decisions(lines, &settings.decision_log.path));
     let hub = hub(settings, clock, (identity, events), decision_log)?;
+    let store = open_store(settings, &hub)?;
     let watch = watch_policies(settings, &hub)?;
     if let Some(watch) = &watch {
         hub.write_policies_by(watch.writer().clone());
     }
-    Ok(Prepared { hub, plan, http, watch, decisions: decisions.transpose()? })
+    let decisions = decisions.transpose()?;
+    Ok(Prepared { hub, plan, http, watch, store, decisions })
+}
+
+/// Takes over what the data folder holds, where there is one.
+fn open_store(settings: &Settings, hub: &Hub) -> anyhow::Result<Option<Store>> {
+    let target = store::Target { service: Arc::clone(hub.service()), clock: hub.clock().clone() };
+    let store = store::open(&settings.store, target)?;
+    if let Some(store) = &store {
+        hub.save_by(store.saver().clone());
+    }
+    Ok(store)
 }
 
 /// Begins to watch policies, where there are any to watch.

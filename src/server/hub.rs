@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -17,10 +18,12 @@ use super::meanwhile;
 use super::peer::PeerState;
 use super::rates::{LineRate, RateMeter};
 use crate::commands::{
-    Crowd, Facts, Host, Peer, PolicyAnswer, PolicyOrder, PolicyRefusal, Push, Rates, Service,
+    Crowd, Facts, Host, LastSave, Peer, PolicyAnswer, PolicyOrder, PolicyRefusal, Push, Rates,
+    SaveAnswer, SaveOrder, SaveRefusal, Service, StoreFacts,
 };
 use crate::lua::LogLevel;
 use crate::machine::{self, Machine, Process};
+use crate::store::{Saver, Turn};
 use crate::telemetry::Events;
 use crate::time::{Clock, Duration};
 use crate::watch::Writer;
@@ -61,6 +64,8 @@ pub(crate) struct Hub {
     events: Events,
     /// Where policies are written to; empty where they come from nowhere.
     policy_writer: OnceLock<Writer>,
+    /// By whom snapshots are made; empty where nothing outlives the process.
+    saver: OnceLock<Saver>,
     draining: AtomicBool,
     stop: Notify,
     hurry: Notify,
@@ -108,6 +113,7 @@ impl Hub {
             script_lines: LineRate::default(),
             events,
             policy_writer: OnceLock::new(),
+            saver: OnceLock::new(),
             draining: AtomicBool::default(),
             stop: Notify::new(),
             hurry: Notify::new(),
@@ -134,6 +140,23 @@ impl Hub {
     pub(crate) fn write_policies_by(&self, writer: Writer) {
         let is_first = self.policy_writer.set(writer).is_ok();
         debug_assert!(is_first, "there is one policy store");
+    }
+
+    /// Snapshots are made by this from here on. Said once, before anybody is served.
+    pub(crate) fn save_by(&self, saver: Saver) {
+        let is_first = self.saver.set(saver).is_ok();
+        debug_assert!(is_first, "there is one data folder");
+    }
+
+    /// The turn of the journal that replies made until now have to wait for, if any.
+    #[inline]
+    pub(super) fn ask_turn(&self) -> Option<Turn> {
+        self.saver.get()?.ask()
+    }
+
+    /// Whether that turn is over.
+    pub(super) fn poll_turn(&self, turn: Turn, cx: &mut Context<'_>) -> Poll<()> {
+        self.saver.get().map_or(Poll::Ready(()), |saver| saver.poll(turn, cx))
     }
 
     pub(super) fn output_bytes_max(&self) -> usize {
@@ -277,6 +300,21 @@ impl Hub {
             ready if ready == Readiness::Ready as u8 => Readiness::Ready,
             _ => Readiness::Draining,
         }
+    }
+
+    /// The same answer, after which the connection that waits for it looks at it.
+    fn and_wake<T: 'static>(
+        &self,
+        connection: u64,
+        answer: Box<dyn FnOnce(T) + Send>,
+    ) -> Box<dyn FnOnce(T) + Send> {
+        let peer = self.peers.get(&connection).map(|peer| Arc::clone(&peer));
+        Box::new(move |result| {
+            answer(result);
+            if let Some(peer) = peer {
+                peer.wake();
+            }
+        })
     }
 
     /// Why protected mode answers nothing to this address: without a password, only this
@@ -429,20 +467,27 @@ impl Host for Hub {
     }
 
     fn write_policy(&self, connection: u64, order: PolicyOrder, answer: PolicyAnswer) {
-        let Some(writer) = self.policy_writer.get() else {
-            return answer(Err(PolicyRefusal::NoStore));
-        };
-        let peer = self.peers.get(&connection).map(|peer| Arc::clone(&peer));
-        let and_wake = move |result| {
-            answer(result);
-            if let Some(peer) = peer {
-                peer.wake();
-            }
-        };
-        writer.submit(order, Box::new(and_wake));
+        match self.policy_writer.get() {
+            Some(writer) => writer.submit(order, self.and_wake(connection, answer)),
+            None => answer(Err(PolicyRefusal::NoStore)),
+        }
     }
 
-    fn shutdown(&self) {
+    fn store(&self) -> Option<StoreFacts> {
+        self.saver.get().map(Saver::facts)
+    }
+
+    fn save(&self, connection: u64, order: SaveOrder, answer: SaveAnswer) {
+        match self.saver.get() {
+            Some(saver) => saver.submit(order, self.and_wake(connection, answer)),
+            None => answer(Err(SaveRefusal::NoFolder)),
+        }
+    }
+
+    fn shutdown(&self, last: LastSave) {
+        if let Some(saver) = self.saver.get() {
+            saver.set_last(last);
+        }
         self.stop();
     }
 

@@ -226,6 +226,25 @@ impl Clock {
         }
     }
 
+    /// Time since the machine started, which no setting of the wall clock moves. A manual clock's
+    /// machine started with the epoch.
+    pub fn uptime(&self) -> Duration {
+        match &self.0 {
+            Source::System(_) => Duration(boottime_ns() / 1_000),
+            Source::Manual(micros) => Duration(micros.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// From here on no moment before this one is handed out: somebody has seen it.
+    pub fn lead_to(&self, moment: Timestamp) {
+        match &self.0 {
+            Source::System(system) => system.lead_to(boottime_ns(), moment),
+            Source::Manual(micros) => {
+                micros.fetch_max(moment.as_micros(), Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Moves a manual clock; a system clock moves by itself and ignores this.
     pub fn advance(&self, span: Duration) {
         if let Source::Manual(micros) = &self.0 {
@@ -302,12 +321,24 @@ impl System {
             // Over one period, this many ppm close the gap; more is not allowed.
             (ours_us, gap_us.clamp(-SLEW_PPM_MAX, SLEW_PPM_MAX))
         };
+        self.anchor(boot_ns, anchor_us, slew_ppm);
+        Discipline { gap_us, stepped }
+    }
+
+    fn lead_to(&self, boot_ns: u64, moment: Timestamp) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.at(boot_ns) < moment {
+            self.anchor(boot_ns, moment.as_micros(), 0);
+        }
+    }
+
+    /// For who holds `writing`.
+    fn anchor(&self, boot_ns: u64, wall_us: u64, slew_ppm: i64) {
         self.sequence.fetch_add(1, Ordering::AcqRel);
         self.boot_ns.store(boot_ns, Ordering::Release);
-        self.wall_us.store(anchor_us, Ordering::Release);
+        self.wall_us.store(wall_us, Ordering::Release);
         self.slew_ppm.store(slew_ppm, Ordering::Release);
         self.sequence.fetch_add(1, Ordering::AcqRel);
-        Discipline { gap_us, stepped }
     }
 }
 
@@ -380,6 +411,19 @@ mod tests {
         let found = system.discipline(BOOT_NS, WALL_US + 7_200_000_000);
         assert!(found.stepped);
         assert_eq!(system.at(BOOT_NS), Timestamp::from_micros(WALL_US + 7_200_000_000));
+    }
+
+    #[test]
+    fn clock_is_led_forward_only() {
+        let system = system();
+        let hour_us = 3_600_000_000;
+        system.lead_to(BOOT_NS, Timestamp::from_micros(WALL_US + hour_us));
+        assert_eq!(system.at(BOOT_NS + 1_000), Timestamp::from_micros(WALL_US + hour_us + 1));
+        system.lead_to(BOOT_NS, Timestamp::from_micros(WALL_US));
+        assert_eq!(system.at(BOOT_NS), Timestamp::from_micros(WALL_US + hour_us));
+        // The wall, now behind, is approached and never jumped back to.
+        assert!(!system.discipline(BOOT_NS, WALL_US).stepped);
+        assert_eq!(system.at(BOOT_NS), Timestamp::from_micros(WALL_US + hour_us));
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod relay;
 mod resp;
 mod server;
 mod scripts;
+mod store;
 mod top;
 mod transactions;
 mod transcript;

@@ -143,7 +143,10 @@ fn every_panel_and_rule_tells_something_of_a_running_server() {
     let folder = tempfile::tempdir().expect("a folder");
     let policies = folder.path().join("policies.yaml");
     fs::write(&policies, POLICIES).expect("it is written");
-    let tollgate = Tollgate::start(&["--policies", policies.to_str().expect("its name is text")]);
+    let kept = folder.path().join("kept");
+    let [policies, kept] = [policies, kept].map(|path| path.into_os_string().into_string());
+    let (policies, kept) = (policies.expect("text"), kept.expect("text"));
+    let tollgate = Tollgate::start(&["--policies", &policies, "--data-dir", &kept]);
     let prometheus = Prometheus::start(folder.path(), tollgate.http_port());
     let mut open: Vec<(String, String)> = panels().into_iter().chain(rules()).collect();
     assert!(open.len() > 30, "only {} expressions", open.len());

@@ -21,7 +21,7 @@ impl Tollgate {
         Self::start_with(flags, Clock::manual(START))
     }
 
-    fn start_with(flags: &[&str], clock: Clock) -> Self {
+    pub(crate) fn start_with(flags: &[&str], clock: Clock) -> Self {
         // What this machine is busy with must not decide what a test sees.
         let own = ["--port", "0", "--http-port", "0", "--set", "load.enabled=false"];
         let flags = [&own, flags].concat();

@@ -28,6 +28,7 @@ use super::peer::PeerState;
 use super::scratch::{READ_BYTES_MAX, Scratch, Tools};
 use crate::commands::{GROUP_MAX, Outcome, Session, Wait};
 use crate::protocol::{Args, ProtocolError, Reply, Torn, Trust};
+use crate::store::Turn;
 use crate::time::Timestamp;
 
 /// Replies are handed to the socket within a batch once they are this long.
@@ -65,6 +66,8 @@ pub(super) struct Connection {
     held: bool,
     /// When the wait of the last request is over, or the pause.
     timer: Option<Pin<Box<Sleep>>>,
+    /// What is unsent is not to be sent before the journal has had this turn.
+    sealed: Option<Turn>,
     /// Another worker has it: nothing of it is to be forgotten.
     handed_on: bool,
     /// The last turn took long and left requests to the next.
@@ -106,6 +109,7 @@ impl Connection {
             discarded_bytes: 0,
             held: false,
             timer: None,
+            sealed: None,
             handed_on: false,
             cut_short: false,
             unanswered_since: None,
@@ -186,6 +190,10 @@ impl Connection {
 
     /// Sends what is unsent. Ready with nothing once all is gone.
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<Option<End>> {
+        if let Some(turn) = self.sealed {
+            std::task::ready!(self.hub.poll_turn(turn, cx));
+            self.sealed = None;
+        }
         while !self.unsent.is_empty() {
             // A killed connection's reader may never come back: its replies are not waited for.
             match Pin::new(&mut self.stream).poll_write(cx, &self.unsent) {
@@ -380,7 +388,10 @@ impl Connection {
     /// Hands replies to the socket; what it does not take now is unsent.
     fn send(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) {
         let mut sent = 0;
-        while self.unsent.is_empty() && sent < out.len() {
+        if !out.is_empty() {
+            self.sealed = self.hub.ask_turn().or(self.sealed);
+        }
+        while self.sealed.is_none() && self.unsent.is_empty() && sent < out.len() {
             match Pin::new(&mut self.stream).poll_write(cx, &out[sent..]) {
                 Poll::Ready(Ok(written)) if written > 0 => sent += written,
                 Poll::Ready(_) => {

@@ -13,13 +13,14 @@
 //! that is a counter that started again.
 
 mod load;
+mod store;
 mod tenants;
 
 use std::sync::atomic::Ordering;
 
 use super::events::Events;
 use super::render::{Family, Kind};
-use crate::commands::{BUCKET_BOUNDS_NS, CommandCounts, Facts, Host, Service};
+use crate::commands::{BUCKET_BOUNDS_NS, CommandCounts, Facts, Host, Service, StoreFacts};
 use crate::engine::Stats;
 use crate::time::Timestamp;
 
@@ -373,6 +374,7 @@ struct Reading<'a> {
     counts: Vec<CommandCounts>,
     engine: Stats,
     facts: Facts,
+    store: Option<StoreFacts>,
     now: Timestamp,
 }
 
@@ -404,10 +406,12 @@ pub(crate) fn metrics_page(
         counts: service.command_counts(),
         engine: service.engine().stats(),
         facts: host.facts(),
+        store: host.store(),
         now,
     };
     let mut page = String::new();
-    for metric in METRICS.iter().chain(load::METRICS).chain(tenants::METRICS) {
+    let rooms = [METRICS, load::METRICS, tenants::METRICS, store::METRICS];
+    for metric in rooms.into_iter().flatten() {
         let mut family = Family::begin(&mut page, metric.name, metric.help, metric.kind);
         (metric.read)(&reading, &mut family);
     }
