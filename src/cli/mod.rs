@@ -14,6 +14,7 @@ mod floor;
 mod policy;
 mod resp;
 mod serve;
+mod simulate;
 mod target;
 
 pub use embed::{Running, start};
@@ -56,6 +57,8 @@ enum Command {
     #[command(subcommand)]
     Policy(policy::Policy),
     Bench(bench::Bench),
+    #[command(subcommand)]
+    Simulate(simulate::Simulate),
     Floor(floor::Arguments),
 }
 
@@ -67,6 +70,7 @@ impl Command {
             Self::Check(arguments) => arguments.run(),
             Self::Policy(policy) => policy.run(),
             Self::Bench(arguments) => arguments.run(),
+            Self::Simulate(what) => what.run(),
             Self::Floor(arguments) => floor::run(&arguments).map(|()| ExitCode::SUCCESS),
         }
     }
@@ -92,6 +96,7 @@ Try it:
   tollgate check user:42 10 1m              the same from the shell, in words
   tollgate policy lint policies/            look documents over; also diff, apply, explain
   tollgate bench                            load a running server, see its numbers
+  tollgate simulate load                    what each shedder does at 0.9 to 30 times the load
   curl http://127.0.0.1:7379/metrics        what Prometheus reads; /health/live, /health/ready
 
 Settings:

@@ -31,6 +31,7 @@ mod rejector;
 mod request;
 mod scorecard;
 mod signal;
+pub mod simulation;
 mod stats;
 mod tier;
 mod tuner;

@@ -1,4 +1,4 @@
-//! Which priorities come: the last thousand requests, and where a share of them is cut off.
+//! Which priorities come, and where a share of them is cut off.
 //!
 //! To refuse a share `r` of the requests, the least important first, one must know how the
 //! priorities are spread. From the least important on their counts are added up until `r * n` is
@@ -6,7 +6,11 @@
 //! whole, and nobody above it. What is noted is what was *offered*, refused or not; by what was
 //! admitted, each refusal would move the cut further up.
 //!
-//! Many threads note at once, without a lock. Invariant, when none is at it: the counts are those
+//! Counted are the requests since the last cut, or the last thousand where fewer came. A thousand
+//! alone would do at twice the capacity; at thirty times, of which a thirtieth is to pass, chance
+//! would make that thirtieth a sixth too large or too small, and the queue would show it.
+//!
+//! Many threads note at once, without a lock. Invariant, when none is at it: `counts` are those
 //! of the ring, at most [`OFFERED_MAX`] in all. While some are, they differ by one each.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize, Ordering};
@@ -23,13 +27,15 @@ const NOTHING: u16 = u16::MAX;
 
 const _: () = assert!(PRIORITIES < NOTHING as usize);
 
-/// The priorities of the last thousand requests.
+/// The priorities of the latest requests.
 #[derive(Debug)]
 pub struct Offered {
     ring: Box<[AtomicU16]>,
     next: AtomicUsize,
     /// How often each priority stands in the ring.
     counts: Box<[AtomicU32]>,
+    /// How often each priority came since the last cut.
+    since_cut: Box<[AtomicU32]>,
 }
 
 impl Default for Offered {
@@ -44,6 +50,7 @@ impl Offered {
             ring: (0..OFFERED_MAX).map(|_| AtomicU16::new(NOTHING)).collect(),
             next: AtomicUsize::new(0),
             counts: (0..PRIORITIES).map(|_| AtomicU32::new(0)).collect(),
+            since_cut: (0..PRIORITIES).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
@@ -52,24 +59,34 @@ impl Offered {
         let place = self.next.fetch_add(1, Ordering::Relaxed) % OFFERED_MAX;
         // Counted before it can be found and taken out again: no count falls below zero.
         self.counts[usize::from(priority.number())].fetch_add(1, Ordering::Relaxed);
+        self.since_cut[usize::from(priority.number())].fetch_add(1, Ordering::Relaxed);
         let old = self.ring[place].swap(priority.number(), Ordering::Relaxed);
         if old != NOTHING {
             self.counts[usize::from(old)].fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// What to refuse so that it is the share `refuse`, 0.0 to 1.0, of requests such as the
-    /// last ones. Nobody is refused where nothing is known.
+    /// What to refuse so that it is the share `refuse`, 0.0 to 1.0, of requests such as came
+    /// since this was last asked. Nobody is refused where nothing is known.
     pub fn cut(&self, refuse: f64) -> Cut {
+        let since_cut: Vec<u32> =
+            self.since_cut.iter().map(|count| count.swap(0, Ordering::Relaxed)).collect();
+        if total(&since_cut) >= OFFERED_MAX as u64 {
+            return cut(&since_cut, refuse);
+        }
         let counts: Vec<u32> =
             self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        let all: u32 = counts.iter().sum();
-        cut(&counts, refuse * f64::from(all))
+        cut(&counts, refuse)
     }
 }
 
-/// Cuts off `wanted` of the requests that `counts` tells by priority.
-fn cut(counts: &[u32], wanted: f64) -> Cut {
+fn total(counts: &[u32]) -> u64 {
+    counts.iter().map(|count| u64::from(*count)).sum()
+}
+
+/// Cuts off a share of the requests that `counts` tells by priority.
+fn cut(counts: &[u32], refuse: f64) -> Cut {
+    let wanted = refuse * total(counts) as f64;
     if wanted.is_nan() || wanted <= 0.0 {
         return Cut::NONE;
     }
@@ -142,9 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_thousand_count() {
+    fn last_thousand_count_where_fewer_came_since_the_last_cut() {
         let offered = offered([0, 0, 0, 0, 0, 5_000]);
-        for _ in 0..OFFERED_MAX {
+        assert_eq!(offered.cut(0.5).at(), Some(5 * COHORTS));
+        for _ in 0..OFFERED_MAX / 2 {
+            offered.note(Priority::new(Tier::T1, Cohort::default()));
+        }
+        assert_eq!(offered.cut(0.5).at(), Some(5 * COHORTS));
+        for _ in 0..OFFERED_MAX / 2 {
             offered.note(Priority::new(Tier::T1, Cohort::default()));
         }
         assert_eq!(offered.cut(0.5), Cut::new(Priority::new(Tier::T1, Cohort::default()), 0.5));

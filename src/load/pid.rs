@@ -2,32 +2,31 @@
 //!
 //! ```text
 //! error = (admitted - started - free) / started     started = 0: divide by the places
-//! refuse = clamp(Kp * error + Ki * sum of the last 30 errors, 0, 1)
+//! integral = clamp(integral + Ki * error, 0, 1)      not while the ratio is clamped
+//! refuse = clamp(Kp * error + integral, 0, 1)
 //! ```
 //!
 //! The target is an inflow as large as the outflow with no place idle, and the error is relative
 //! to the outflow, so one set of gains is to serve ten requests a second and ten thousand. So
 //! Uber's Cinnamon was described; its gains were not published, those here are of an open
-//! re-implementation. Against windup the sum counts between 0 and 1 only, and an error that
-//! would push it further out while the ratio is clamped is not taken.
+//! re-implementation.
 //!
-//! The error is relative to what is done, but the ratio acts upon what is offered: the loop's
-//! gain grows with the overload. At a few times the capacity it holds well; at ten times it
-//! swings, which the simulation shows, and which the default rejector does not do.
-
-use std::collections::VecDeque;
+//! Two things are ours. What the ratio does grows with what is offered, so beyond twice the
+//! outflow the error is scaled down by as much: with fixed gains the loop swings between
+//! refusing all and nothing at five times the load. And while nothing waits and more than a
+//! quarter of the places is idle, the integral is halved, or it would take minutes to let go.
 
 use super::rejector::{Interval, Rejector};
 
-/// Errors that the sum goes back over: 15 seconds of intervals.
-const ERRORS: usize = 30;
+/// What is offered, in outflows, up to which the gains are right as they are.
+const OVERLOAD: f64 = 2.0;
 
 /// How strongly the loop answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gains {
     /// To the error as it is.
     pub proportional: f64,
-    /// To each error of the last 30.
+    /// To all errors so far.
     pub integral: f64,
 }
 
@@ -38,45 +37,50 @@ impl Default for Gains {
 }
 
 /// See the module.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Pid {
     gains: Gains,
-    /// At most [`ERRORS`], the newest last.
-    errors: VecDeque<f64>,
+    /// From 0 to 1.
+    integral: f64,
 }
 
 impl Pid {
-    pub fn new(gains: Gains) -> Self {
-        Self { gains, errors: VecDeque::with_capacity(ERRORS) }
+    pub const fn new(gains: Gains) -> Self {
+        Self { gains, integral: 0.0 }
     }
 
     /// The share to refuse with one error more.
     fn refuse(&mut self, error: f64) -> f64 {
-        let sum: f64 = self.errors.iter().skip(self.errors.len().saturating_sub(ERRORS - 1)).sum();
-        let with = |sum: f64| {
-            self.gains.proportional * error + (self.gains.integral * sum).clamp(0.0, 1.0)
-        };
-        let free = with(sum + error);
-        let pushes_out = free > 1.0 && error > 0.0 || free < 0.0 && error < 0.0;
-        // The oldest goes in any case: what was long ago says nothing about now.
-        if self.errors.len() >= ERRORS {
-            self.errors.pop_front();
+        let proportional = self.gains.proportional * error;
+        let integral = (self.integral + self.gains.integral * error).clamp(0.0, 1.0);
+        let refuse = proportional + integral;
+        let pushes_out = refuse > 1.0 && error > 0.0 || refuse < 0.0 && error < 0.0;
+        if !pushes_out {
+            self.integral = integral;
         }
-        self.errors.push_back(if pushes_out { 0.0 } else { error });
-        free.clamp(0.0, 1.0)
+        refuse.clamp(0.0, 1.0)
     }
 }
 
 /// Of an interval, how much more came than went, relative to what went.
 fn error_of(interval: &Interval) -> f64 {
     let grown = interval.admitted as f64 - interval.started as f64 - interval.free as f64;
+    grown / outflow(interval)
+}
+
+fn outflow(interval: &Interval) -> f64 {
     let scale = if interval.started > 0 { interval.started } else { interval.in_flight_max };
-    grown / scale.max(1) as f64
+    scale.max(1) as f64
 }
 
 impl Rejector for Pid {
     fn observe(&mut self, interval: &Interval) -> f64 {
-        1.0 - self.refuse(error_of(interval))
+        let scale = OVERLOAD * outflow(interval) / interval.offered.max(1) as f64;
+        let refuse = self.refuse(error_of(interval) * scale.min(1.0));
+        if interval.queued == 0 && interval.free > interval.in_flight_max / 4 {
+            self.integral /= 2.0;
+        }
+        1.0 - refuse
     }
 }
 
@@ -85,7 +89,14 @@ mod tests {
     use super::*;
 
     fn interval(admitted: u64, started: u64, free: u64) -> Interval {
-        Interval { admitted, started, free, in_flight_max: 16, ..Interval::default() }
+        Interval {
+            offered: admitted,
+            admitted,
+            started,
+            free,
+            in_flight_max: 16,
+            ..Interval::default()
+        }
     }
 
     #[test]

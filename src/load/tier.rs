@@ -84,7 +84,7 @@ impl Cohort {
 }
 
 /// The finish of `SplitMix64`: every bit of the input moves about half of the output.
-const fn mixed(mut bits: u64) -> u64 {
+pub(super) const fn mixed(mut bits: u64) -> u64 {
     bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
