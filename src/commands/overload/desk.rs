@@ -24,6 +24,9 @@ const BUSY_SHARE: f64 = 0.975;
 /// must not count as twenty.
 const OWN_PRESSURE_MAX: f64 = 1.0;
 
+/// The longest queue that the rejector is told of, in intervals of full work.
+const QUEUE_INTERVALS_MAX: f64 = 2.0;
+
 /// What the server found since it last looked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
@@ -177,12 +180,16 @@ fn interval(
     let waiting = admitted as f64 * (sample.wait_mean.as_micros() as f64 / length_us);
     let in_flight_max = sample.workers as f64 * PLACES;
     let in_flight = (busy * PLACES).min(in_flight_max);
+    // Clients may have sent far more than will ever be of use to them. To refuse that takes next
+    // to no time, so it is no reason to refuse those who could be served.
+    let capacity = admitted as f64 * in_flight_max / in_flight.max(1.0);
+    let queued = (sample.queued as f64 + waiting).min(capacity * QUEUE_INTERVALS_MAX);
     Interval {
         length,
         offered: counts.offered.saturating_sub(before.offered),
         admitted,
         started: admitted,
-        queued: sample.queued + waiting as u64,
+        queued: queued as u64,
         in_flight,
         free: (in_flight_max - in_flight) as u64,
         in_flight_max: in_flight_max as u64,
