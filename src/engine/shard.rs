@@ -269,9 +269,8 @@ impl Shard {
         if db != BUCKETS {
             self.followers.changed(db, entry.key.as_bytes());
         }
-        let (is_limit, has_deadline) = (was_limit, current != Timestamp::MAX);
         // Nearly always, and then nobody counts it.
-        let is_plain = is_limit && has_deadline && expires != Timestamp::MAX && self.undo.is_none();
+        let is_plain = was_limit && self.undo.is_none() && expires.max(current) != Timestamp::MAX;
         if is_plain {
             entry.expires = expires;
         }
