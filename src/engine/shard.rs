@@ -237,8 +237,7 @@ impl Shard {
         let undo_bytes = if self.undo.is_some() { self.note_edit(db, slot) } else { 0 };
         let table = &mut self.tables[db];
         let entry = table.at(slot);
-        let charged = entry.charge_bytes();
-        let was_limit = entry.value.is_limit();
+        let (charged, was_limit) = (entry.charge_bytes(), entry.value.is_limit());
         let (result, kept) = edit(&mut entry.value)?;
         if let Some(undo) = &mut self.undo {
             undo.count(undo_bytes, entry.value.undo_bytes());
