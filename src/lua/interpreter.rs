@@ -14,7 +14,10 @@ use std::sync::atomic::AtomicBool;
 
 use foldhash::fast::FixedState;
 use mlua::chunk::ChunkMode;
-use mlua::{Either, Error as LuaError, Function, Lua, LuaOptions, StdLib, Table, Value, Variadic};
+use mlua::{
+    Either, Error as LuaError, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value,
+    Variadic,
+};
 use smallvec::SmallVec;
 
 use super::EXTENSIONS;
@@ -22,7 +25,7 @@ use super::api::natives;
 use super::call::{Call, Failure, Invocation};
 use super::failure::{Caught, PRELUDE, Thrown};
 use super::json;
-use super::run::{Bound, Kind, Run, Stop, WentWell, lend};
+use super::run::{Bound, Ended, Kind, Run, Stop, lend};
 use super::scripts::{Origin, Script, Scripts};
 use super::sha::Sha;
 use super::shelf::CompiledLibraries;
@@ -56,8 +59,8 @@ pub(crate) struct Setup {
     pub(crate) kill: Arc<AtomicBool>,
 }
 
-/// How a run has ended, and the value that it has left.
-pub(super) type Left = mlua::Result<(WentWell, Value)>;
+/// How a run has ended, and the values that it has left.
+pub(super) type Left = mlua::Result<(Ended, MultiValue)>;
 
 /// Runs scripts and functions on one thread.
 #[derive(Debug)]
@@ -274,15 +277,17 @@ impl Interpreter {
         name: impl FnOnce() -> String,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let (WentWell(went_well), value) =
-            left.unwrap_or_else(|error| (WentWell(false), Value::Error(Box::new(error))));
+        let (Ended(how), values) = left.unwrap_or_else(|error| {
+            (Ended(Ended::ERROR), MultiValue::from_vec(vec![Value::Error(Box::new(error))]))
+        });
         self.clear_up();
+        let values = values.into_vec();
         match self.run.stop.get() {
             Stop::Abandoned => return Err(Failure::Abandoned),
-            Stop::No if went_well => {}
+            Stop::No if how != Ended::ERROR => {}
             Stop::No | Stop::Killed | Stop::LoadedTooLong => {
-                let caught = self.run.caught.borrow_mut().take();
-                let caught = caught.unwrap_or_else(|| Caught::late(&value));
+                let late = || Caught::late(values.first().unwrap_or(&Value::Nil));
+                let caught = self.run.caught.borrow_mut().take().unwrap_or_else(late);
                 return Err(caught.reply(&name()).into());
             }
         }
@@ -290,7 +295,12 @@ impl Interpreter {
         let resp = self.run.resp.get();
         let mut writer =
             Writer { reply, resp, start, run: &self.run, walk: &self.entry.walk, steps: 0 };
-        writer.top(&value).map_err(|error| {
+        let written = if how == Ended::ARRAY {
+            writer.array(&values)
+        } else {
+            writer.top(values.first().unwrap_or(&Value::Nil))
+        };
+        written.map_err(|error| {
             reply.take_back(start);
             error.into()
         })

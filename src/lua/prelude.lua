@@ -395,7 +395,24 @@ strict(loading_globals)
 -- From here on what is compiled, also by scripts, sees the view.
 raw_setfenv(0, environment)
 
--- Ways in. Each gives back whether the run went well, and the value that it left.
+-- How a run ended, for who called: what kind of value it left, and the value.
+local ERROR, VALUE, ARRAY = 0, 1, 2
+
+-- Arrays up to this length are handed over value by value; what stands behind a `nil` is no part.
+local SHORT = 8
+
+local function finish(ok, value)
+    if not ok then
+        return ERROR, value
+    end
+    if type(value) ~= "table" or raw_getmetatable(value) or value.err ~= nil or value.ok ~= nil
+        or value.double ~= nil or value.map ~= nil or value.set ~= nil
+        or value.big_number ~= nil or value.verbatim_string ~= nil or #value > SHORT then
+        return VALUE, value
+    end
+    return ARRAY, unpack(value, 1, #value)
+end
+
 local entry = {}
 
 local callee, callee_keys, callee_arguments
@@ -412,12 +429,12 @@ end
 local function run(script, keys, arguments)
     globals.KEYS, globals.ARGV = keys, arguments
     callee = script
-    return raw_xpcall(call_script, native.caught)
+    return finish(raw_xpcall(call_script, native.caught))
 end
 
 local function call_function(f, keys, arguments)
     callee, callee_keys, callee_arguments = f, keys, arguments
-    return raw_xpcall(call_callee, native.caught)
+    return finish(raw_xpcall(call_callee, native.caught))
 end
 
 -- The usual case: Lua makes tables of a few words for less than mlua does.
@@ -434,7 +451,7 @@ function entry.load_library(chunk)
     callee = chunk
     local ok, err = raw_xpcall(call_script, native.caught)
     library_metatable.__index = function_globals
-    return ok, err
+    return finish(ok, err)
 end
 
 entry.run, entry.call_function = run, call_function

@@ -242,14 +242,19 @@ impl IntoLua for Bound<'_> {
     }
 }
 
-/// Whether a run went well. It is the first that an entry gives back, and lifts the bound for
-/// the value after it.
-pub(super) struct WentWell(pub(super) bool);
+/// What kind of value a run has left, by the prelude's number. It is the first that an entry
+/// gives back, and lifts the bound for the others.
+pub(super) struct Ended(pub(super) i64);
 
-impl FromLua for WentWell {
+impl Ended {
+    pub(super) const ERROR: i64 = 0;
+    pub(super) const ARRAY: i64 = 2;
+}
+
+impl FromLua for Ended {
     fn from_lua(value: Value, lua: &Lua) -> mlua::Result<Self> {
         Run::free_memory(lua)?;
-        bool::from_lua(value, lua).map(Self)
+        i64::from_lua(value, lua).map(Self)
     }
 }
 

@@ -13,7 +13,7 @@ use super::failure::{Caught, Thrown};
 use super::interpreter::{Interpreter, Left, compile_text};
 use super::libraries::{Found, Libraries, Library, LibraryFunction, RestorePolicy};
 use super::register::{Registered, WRONG_NAME, is_name};
-use super::run::{Bound, Kind, Run, Stop, WentWell};
+use super::run::{Bound, Ended, Kind, Run, Stop};
 use super::shebang::library_heading;
 use crate::protocol::{Error, Reply};
 
@@ -149,8 +149,10 @@ fn checked_heading(code: &[u8]) -> Result<(Vec<u8>, usize), Error> {
 /// Why a library could not be loaded.
 fn loading_error(run: &Run, left: Left) -> Option<Vec<u8>> {
     let late = match left {
-        Ok((WentWell(true), _)) if run.stop.get() == Stop::No => return None,
-        Ok((WentWell(false), value)) if run.stop.get() == Stop::No => value,
+        Ok((Ended(how), values)) if run.stop.get() == Stop::No => match how {
+            Ended::ERROR => values.front().cloned().unwrap_or(Value::Nil),
+            _ => return None,
+        },
         Ok(_) => Value::Error(Box::new(Thrown::stopped(run).into())),
         Err(error) => Value::Error(Box::new(error)),
     };

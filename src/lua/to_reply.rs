@@ -8,7 +8,6 @@
 //! then written one by one.
 
 use mlua::{Function, Table, Value};
-use smallvec::SmallVec;
 
 use super::failure::{Thrown, is_counted};
 use super::run::{Run, Stop};
@@ -19,9 +18,6 @@ const DEPTH_MAX: usize = 2_000;
 
 /// Bytes of one reply: a few tables that hold one another often could take all memory.
 const REPLY_BYTES_MAX: usize = 512 << 20;
-
-/// Elements of an array that are held at once.
-const SHORT: usize = 8;
 
 /// Elements between two looks at the kill flag: a millisecond or so.
 const LOOK_STEPS: u32 = 4_096;
@@ -55,15 +51,6 @@ enum Open {
     },
 }
 
-/// What has been written of a table.
-enum Head {
-    Written,
-    /// The head of one that has elements.
-    Open(Open),
-    /// Nothing yet: it is an array.
-    Array,
-}
-
 impl Open {
     fn next(&mut self, walk: &Function) -> Result<Option<Value>, Error> {
         match self {
@@ -89,35 +76,25 @@ impl Open {
 impl Writer<'_, '_> {
     /// Writes the value; an error that the script returned is given back instead.
     pub(super) fn top(&mut self, value: &Value) -> Result<(), Error> {
-        let Value::Table(table) = value else { return self.value(value) };
-        if let Some(line) = string_field(table, "err") {
+        if let Value::Table(table) = value
+            && let Some(line) = string_field(table, "err")
+        {
             let passes_on = is_counted(value);
             return Err(if passes_on { Error::passed_on(line) } else { Error::raw(line) });
         }
-        self.step()?;
-        let open = match self.head(table)? {
-            Head::Written => return Ok(()),
-            Head::Open(open) => open,
-            Head::Array => {
-                if let Some(values) = short_array(table) {
-                    self.reply.array(values.len());
-                    return values.iter().try_for_each(|value| self.value(value));
-                }
-                self.array(table)?
-            }
-        };
-        self.walk_through(open)
+        self.value(value)
+    }
+
+    /// Writes the values before the first `nil` as an array.
+    pub(super) fn array(&mut self, values: &[Value]) -> Result<(), Error> {
+        let values = values.split(Value::is_nil).next().unwrap_or_default();
+        self.reply.array(values.len());
+        values.iter().try_for_each(|value| self.value(value))
     }
 
     /// Writes the value and all that is in it, without recursion: a script chooses how deep.
     fn value(&mut self, value: &Value) -> Result<(), Error> {
-        match self.one(value, 0)? {
-            None => Ok(()),
-            Some(outermost) => self.walk_through(outermost),
-        }
-    }
-
-    fn walk_through(&mut self, outermost: Open) -> Result<(), Error> {
+        let Some(outermost) = self.one(value, 0)? else { return Ok(()) };
         let mut open = vec![outermost];
         while let Some(table) = open.last_mut() {
             match table.next(self.walk)? {
@@ -164,47 +141,32 @@ impl Writer<'_, '_> {
     fn table(&mut self, table: &Table) -> Result<Option<Open>, Error> {
         if let Some(line) = string_field(table, "err") {
             self.reply.error(&Error::raw(line));
-            return Ok(None);
-        }
-        match self.head(table)? {
-            Head::Written => Ok(None),
-            Head::Open(open) => Ok(Some(open)),
-            Head::Array => self.array(table).map(Some),
-        }
-    }
-
-    /// Of a table that is no error.
-    fn head(&mut self, table: &Table) -> Result<Head, Error> {
-        if let Some(text) = string_field(table, "ok") {
+        } else if let Some(text) = string_field(table, "ok") {
             self.reply.simple(text);
         } else if let Some(number) = number_field(table, "double") {
             self.reply.double(number);
         } else if let Some(content) = table_field(table, "map") {
             let pairs = self.count(&content)?;
             self.reply.map(pairs);
-            return Ok(Head::Open(listed(content, true)));
+            return Ok(Some(listed(content, true)));
         } else if let Some(content) = table_field(table, "set") {
             let members = self.count(&content)?;
             self.reply.set(members);
-            return Ok(Head::Open(listed(content, false)));
+            return Ok(Some(listed(content, false)));
         } else if let Some(text) = string_field(table, "big_number") {
             self.reply.big_number(text);
         } else if let Some((format, text)) = verbatim(table) {
             self.reply.verbatim_as(format, text);
         } else {
-            return Ok(Head::Array);
+            let mut length = 0;
+            while !matches!(raw(table, length + 1), Value::Nil) {
+                self.step()?;
+                length += 1;
+            }
+            self.reply.array(length);
+            return Ok(Some(Open::Sequence { table: table.clone(), place: 0, length }));
         }
-        Ok(Head::Written)
-    }
-
-    fn array(&mut self, table: &Table) -> Result<Open, Error> {
-        let mut length = 0;
-        while !matches!(raw(table, length + 1), Value::Nil) {
-            self.step()?;
-            length += 1;
-        }
-        self.reply.array(length);
-        Ok(Open::Sequence { table: table.clone(), place: 0, length })
+        Ok(None)
     }
 
     fn count(&mut self, table: &Table) -> Result<usize, Error> {
@@ -216,19 +178,6 @@ impl Writer<'_, '_> {
         }
         Ok(count)
     }
-}
-
-/// The values before the first `nil`, if they are few. Reading them at once costs half of what
-/// counting them first does.
-fn short_array(table: &Table) -> Option<SmallVec<[Value; SHORT]>> {
-    let mut values = SmallVec::new();
-    for value in table.sequence_values::<Value>() {
-        if values.len() == SHORT {
-            return None;
-        }
-        values.push(value.ok()?);
-    }
-    Some(values)
 }
 
 fn listed(table: Table, is_map: bool) -> Open {
