@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::protocol::Error;
 use crate::time::Duration;
@@ -43,9 +44,12 @@ struct Run {
     failed: u32,
 }
 
+/// Different commands of a script or of a short batch.
+const RUNS_USUAL: usize = 8;
+
 /// Calls whose time is not known one by one.
 #[derive(Debug, Default)]
-pub(super) struct Runs(Vec<Run>);
+pub(super) struct Runs(SmallVec<[Run; RUNS_USUAL]>);
 
 impl Runs {
     /// In order, repeats joined: the next to fail is the one counted last.

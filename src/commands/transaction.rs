@@ -10,15 +10,17 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use super::call::{Answer, Call};
 use super::monitor::Origin;
 use super::request::Ground;
 use super::runner::Runner;
 use super::service::Service;
 use super::session::{Outcome, Session};
-use super::spec::{Arity, Flags, Group, Handler, KeyList, Keys, Spec};
+use super::spec::{Arity, Flags, Group, Handler, Keys, Spec};
 use super::table::Entry;
-use crate::engine::{Scope, View};
+use crate::engine::{KeyRef, Scope, View};
 use crate::protocol::{Args, Error, OwnedArgs, Reply};
 use crate::time::Timestamp;
 
@@ -31,6 +33,9 @@ const REQUESTS_BYTES_MAX: usize = 64 << 20;
 
 /// Room for requests that a connection keeps from one transaction to the next: a few usual ones.
 const KEPT_BYTES_MAX: usize = 1 << 10;
+
+/// Keys of a transaction that take no memory beside what is queued.
+const KEYS_USUAL: usize = 8;
 
 /// Keys that one connection may watch.
 const WATCHED_MAX: usize = 1 << 14;
@@ -355,17 +360,22 @@ fn exec(runner: &mut Runner<'_>, _: Args<'_>, _: Ground<'_, '_>, reply: &mut Rep
 }
 
 /// The keys whose shards are to be locked; `None` for all shards.
-fn keys<'r>(service: &Service, requests: &'r Queue, watched: &'r Watches) -> Option<KeyList<'r>> {
+fn keys<'r>(
+    service: &Service,
+    requests: &'r Queue,
+    watched: &'r Watches,
+) -> Option<SmallVec<[KeyRef<'r>; KEYS_USUAL]>> {
     let engine = service.engine();
-    let mut keys: KeyList<'r> = watched.keys().map(|(_, key)| engine.key(key)).collect();
+    let mut keys: SmallVec<_> = watched.keys().map(|(_, key)| engine.key(key)).collect();
     for (number, args) in requests.iter() {
         let entry = service.table().entry(number)?;
         // A script may ask for keys that it has not named.
         if entry.sees_all(args) || matches!(entry.handler(), Handler::Nested(_)) {
             return None;
         }
-        let places = entry.keys().places(args);
-        keys.extend(places.filter_map(|place| args.get(place)).map(|key| engine.key(key)));
+        for key in entry.keys().places(args).filter_map(|place| args.get(place)) {
+            keys.push(engine.key(key));
+        }
     }
     Some(keys)
 }
