@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::load::simulation::{Phase, Setup, Shield, simulate};
+use crate::load::{Phase, Setup, Shield, simulate};
 use crate::time::Duration;
 
 use super::plot;

@@ -131,7 +131,7 @@ fn write_to(svg: &mut String, text: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::load::simulation::{Measured, Shield};
+    use crate::load::{Measured, Shield};
 
     use super::*;
 

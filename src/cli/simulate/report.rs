@@ -7,10 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::load::{
-    Tier,
-    simulation::{CAPACITY_PER_S, Measured, Shield},
-};
+use crate::load::{CAPACITY_PER_S, Measured, Shield, Tier};
 use crate::time::Duration;
 
 /// All that was simulated.
