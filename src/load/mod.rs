@@ -15,7 +15,7 @@
 //!
 //! | from | to | by |
 //! |---|---|---|
-//! | [`Readings`], [`Signals`] | pressure | used / limit of each, 1.0 at the hard limit; the maximum |
+//! | [`Readings`], [`Signals`] | pressure | used / limit of each, 1.0 at the limit; their maximum |
 //! | pressure | [`Level`] | `e += (x > e ? 0.5 : 0.2) * (x - e)`; entered at .80, .90, .97 |
 //! | [`Interval`] | admitted share | a [`Rejector`]: `(C - excess / 4) / O` by [`FeedForward`] |
 //! | share, [`Offered`] | [`Cut`] | the least important priorities first, the last by chance |
