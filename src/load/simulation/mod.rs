@@ -23,7 +23,7 @@ pub const PLACES: u32 = 16;
 pub const SERVICE_MEAN: Duration = Duration::from_millis(10);
 
 /// How long a caller waits for the work to begin.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+pub const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Requests that the service can do in a second.
 pub const CAPACITY_PER_S: f64 = PLACES as f64 * 1e6 / SERVICE_MEAN.as_micros() as f64;
