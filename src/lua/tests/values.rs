@@ -25,7 +25,8 @@ fn recorded_scripts_give_the_recorded_replies() {
 fn keys_and_arguments_arrive_however_many() {
     let mut bench = Bench::new();
     let text = "return {#KEYS, #ARGV, KEYS[#KEYS] or false, ARGV[#ARGV] or false}";
-    let counts = [(0, 0), (1, 0), (0, 1), (1, 4), (2, 1), (3, 3), (100, 200), (300, 5_000)];
+    let mut counts = vec![(0, 0), (0, 1), (2, 1), (3, 3), (100, 200), (300, 5_000)];
+    counts.extend([0, 1, 4, 8, 9, 5_000].map(|args| (1, args)));
     for (keys, args) in counts {
         let keys: Vec<String> = (0..keys).map(|number| format!("k{number}")).collect();
         let args: Vec<String> = (0..args).map(|number| format!("a{number}")).collect();
@@ -38,6 +39,31 @@ fn keys_and_arguments_arrive_however_many() {
         let lengths = format!("*4\r\n:{}\r\n:{}\r\n", keys.len(), args.len());
         let found = bench.outcome(text, [&keys, &args], Resp::V2).unwrap();
         assert_eq!(found, format!("{lengths}{last_key}{last_arg}"));
+    }
+}
+
+#[test]
+fn returned_arrays_are_read_to_their_end_whatever_else_is_in_the_table() {
+    let mut bench = Bench::new();
+    let rows = [
+        ("return {}", "*0\r\n"),
+        ("return {1, nil, 3}", "*1\r\n:1\r\n"),
+        ("return {1, {2, {'x'}}}", "*2\r\n:1\r\n*2\r\n:2\r\n*1\r\n$1\r\nx\r\n"),
+        (
+            "return {1, 2, 3, 4, 5, 6, 7, 8}",
+            "*8\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n",
+        ),
+        (
+            "return {1, 2, 3, 4, 5, 6, 7, 8, false}",
+            "*9\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n$-1\r\n",
+        ),
+        ("local t = {a = 1, b = 2, c = 3} t[1] = 7 return t", "*1\r\n:7\r\n"),
+        ("local t = {a = 1, b = 2, c = 3} t[1] = 7 t.ok = 'fine' return t", "+fine\r\n"),
+        ("return setmetatable({4}, {__index = function() error('asked') end})", "*1\r\n:4\r\n"),
+        ("return 1, 2", ":1\r\n"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(bench.outcome(text, [&[], &[]], Resp::V2).unwrap(), expected, "{text}");
     }
 }
 
