@@ -82,10 +82,12 @@ impl Watcher {
 
     fn sample(&mut self, now: Timestamp) -> Sample {
         let mut late = Spread::default();
+        let mut held_up = 0;
         for pulse in &self.pulses {
             // One that is held up notes nothing itself.
             if let Some(span) = pulse.in_turn(now) {
                 pulse.late.note(span);
+                held_up += usize::from(span >= self.options.sample_period);
             }
             late.merge(&pulse.late.take());
         }
@@ -106,7 +108,8 @@ impl Watcher {
             )),
             ..self.meter.read(now)
         };
-        Sample { readings, workers: self.pulses.len(), wait_mean: late.mean(), queued: 0 }
+        let workers = self.pulses.len();
+        Sample { readings, workers, wait_mean: late.mean(), queued: 0, held_up }
     }
 
     /// Where keys may be evicted, memory is meant to be full.

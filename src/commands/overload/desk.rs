@@ -24,6 +24,10 @@ const BUSY_SHARE: f64 = 0.975;
 /// must not count as twenty.
 const OWN_PRESSURE_MAX: f64 = 1.0;
 
+/// Workers that have less to do than this are not late for it: others take the machine's time,
+/// and to refuse requests would give them no more of it.
+const WORKING_SHARE: f64 = 0.7;
+
 /// The longest queue that the rejector is told of, in intervals of full work.
 const QUEUE_INTERVALS_MAX: f64 = 2.0;
 
@@ -37,6 +41,8 @@ pub(crate) struct Sample {
     pub(crate) wait_mean: Duration,
     /// Requests that were read and not begun.
     pub(crate) queued: u64,
+    /// Workers that have answered one connection since before the last sample.
+    pub(crate) held_up: usize,
 }
 
 /// The parts, and what they said last.
@@ -133,11 +139,15 @@ impl Desk {
             0 => 0.0,
             length_us => counts.busy_us.saturating_sub(before.busy_us) as f64 / length_us as f64,
         };
+        // What is not finished has not been counted yet.
+        let busy = (busy + sample.held_up as f64).min(sample.workers as f64);
         let holds_us = self.thresholds.entry(Level::Conserve) * BUSY_SHARE;
         let in_flight = Share::new(busy, sample.workers as f64 / holds_us);
         let readings = Readings { in_flight: Some(in_flight), ..sample.readings };
         self.pressures = readings.pressures();
-        let own = self.pressures.highest();
+        let is_working = busy >= sample.workers as f64 * WORKING_SHARE;
+        let own = if is_working { self.pressures } else { at_leisure(readings).pressures() };
+        let own = own.highest();
         let own = own.map(|(source, x)| (source.name().to_owned(), x.min(OWN_PRESSURE_MAX)));
         let outer = self.signals.highest(now).map(|(name, x)| (name.to_owned(), x));
         self.highest = match (own, outer) {
@@ -164,6 +174,11 @@ impl Desk {
             self.cut = Cut::NONE;
         }
     }
+}
+
+/// Without what says how late the server is.
+fn at_leisure(readings: Readings) -> Readings {
+    Readings { loop_lag_p99: None, queue_delay: None, ..readings }
 }
 
 /// What the rejector is told. Places for work are counted in hundredths of a worker, so that a
@@ -252,7 +267,7 @@ mod tests {
                 readings: Readings { queue_delay, ..Readings::default() },
                 workers: 1,
                 wait_mean: wait,
-                queued: 0,
+                ..Sample::default()
             };
             let counted = (self.counts, &self.offered);
             self.desk.observe(&sample, counted, self.now);
@@ -288,6 +303,28 @@ mod tests {
             day.pass(50, 500);
         }
         assert!(day.desk.standing().is_calm());
+    }
+
+    #[test]
+    fn server_that_hardly_works_is_late_for_other_reasons() {
+        let mut desk = desk();
+        let late = Readings {
+            loop_lag_p99: Some(Duration::from_secs(1)),
+            queue_delay: Some(Share::new(9.0, 1.0)),
+            ..Readings::default()
+        };
+        let idle = Sample { readings: late, workers: 2, ..Sample::default() };
+        let offered = Offered::new();
+        let mut now = Timestamp::EPOCH;
+        let mut pass = |sample: &Sample| {
+            now = now + PERIOD;
+            desk.observe(sample, (Counts::default(), &offered), now);
+            desk.standing().level
+        };
+        assert!((0..20).all(|_| pass(&idle) == Level::Normal));
+        // One that is held up is not idle.
+        let stuck = Sample { held_up: 2, ..idle };
+        assert!((0..20).any(|_| pass(&stuck) == Level::Emergency));
     }
 
     #[test]
