@@ -25,7 +25,7 @@ const fn spec(name: &'static str, arity: Arity, summary: &'static str, handler: 
         keys: Keys::None,
         flags: FLAGS,
         group: Group::RateLimit,
-        since: "0.3.0",
+        since: "0.1.0",
         complexity: "O(n) in the signals",
         summary,
         subcommands: &[],

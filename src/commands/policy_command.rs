@@ -35,7 +35,7 @@ pub(super) const SPECS: &[Spec] = &[Spec {
     keys: Keys::None,
     flags: FLAGS,
     group: Group::RateLimit,
-    since: "0.2.0",
+    since: "0.1.0",
     complexity: "O(n) in the tenants, or in the bytes of a document",
     summary: "Look at the policies in force, and write them.",
     subcommands: &[

@@ -146,7 +146,7 @@ impl Desk {
         let readings = Readings { in_flight: Some(in_flight), ..sample.readings };
         self.pressures = readings.pressures();
         let is_working = busy >= sample.workers as f64 * WORKING_SHARE;
-        let own = if is_working { self.pressures } else { at_leisure(readings).pressures() };
+        let own = if is_working { self.pressures } else { at_leisure(&readings).pressures() };
         let own = own.highest();
         let own = own.map(|(source, x)| (source.name().to_owned(), x.min(OWN_PRESSURE_MAX)));
         let outer = self.signals.highest(now).map(|(name, x)| (name.to_owned(), x));
@@ -177,8 +177,8 @@ impl Desk {
 }
 
 /// Without what says how late the server is.
-fn at_leisure(readings: Readings) -> Readings {
-    Readings { loop_lag_p99: None, queue_delay: None, ..readings }
+fn at_leisure(readings: &Readings) -> Readings {
+    Readings { loop_lag_p99: None, queue_delay: None, ..*readings }
 }
 
 /// What the rejector is told. Places for work are counted in hundredths of a worker, so that a

@@ -9,7 +9,7 @@ use super::verdict::{Reason, Source, Verdict};
 use crate::commands::overload::{self, Asker, Concession, Instead, Need};
 use crate::engine::Full;
 use crate::load::Tier;
-use crate::policy::{Degrade, TenantCounts};
+use crate::policy::{Degrade, Rule, TenantCounts};
 use crate::time::Timestamp;
 
 /// A wait to tell where nobody knows one, in milliseconds: room comes as other keys expire.
@@ -59,17 +59,26 @@ impl<'a> Inquiry<'a> {
         verdict
     }
 
+    /// Every enforced quota would have to allow, so the strictest answer holds. One that is not
+    /// enforced denies nobody, and one of nothing denies everybody, however busy we are.
     fn degraded(&self, need: Need<'_>, reason: Reason, tier: Tier) -> Verdict<'a> {
-        let by_rule = self.applied.iter().find_map(|applied| applied.rule.degrade);
-        let degrade = by_rule.or(self.tenant.and_then(|tenant| tenant.degrade));
-        let is_allowed = match degrade.unwrap_or(default_of(tier)) {
-            Degrade::Open => true,
-            Degrade::Closed => false,
-            Degrade::Ratio => need.draws(
+        let enforced = self.asked.iter().zip(self.applied).filter(|(asked, _)| asked.enforced);
+        let answers = enforced.map(|(asked, applied)| match asked.bound.capacity() {
+            0 => Degrade::Closed,
+            _ => self.degrade_of(applied.rule).unwrap_or(default_of(tier)),
+        });
+        let is_allowed = match answers.max_by_key(|answer| strictness(*answer)) {
+            None | Some(Degrade::Open) => true,
+            Some(Degrade::Closed) => false,
+            Some(Degrade::Ratio) => need.draws(
                 self.tenant.map_or(1.0, |tenant| TenantCounts::admitted_share(&tenant.counts)),
             ),
         };
         Verdict { source: Source::Degraded, ..Verdict::plain(is_allowed, reason) }
+    }
+
+    fn degrade_of(&self, rule: &Rule) -> Option<Degrade> {
+        rule.degrade.or(self.tenant.and_then(|tenant| tenant.degrade))
     }
 
     fn asker(&self) -> Asker<'a> {
@@ -85,6 +94,14 @@ impl<'a> Inquiry<'a> {
 fn why_not(concession: Concession, need: Need<'_>) -> Option<overload::Reason> {
     let is_shed = || need.sheds(concession.priority).then_some(overload::Reason::Shed);
     concession.given_up.or_else(is_shed)
+}
+
+const fn strictness(answer: Degrade) -> u8 {
+    match answer {
+        Degrade::Open => 0,
+        Degrade::Ratio => 1,
+        Degrade::Closed => 2,
+    }
 }
 
 /// What holds where neither rule nor tenant says.

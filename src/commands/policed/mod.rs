@@ -46,7 +46,7 @@ const fn spec(
         keys: Keys::All,
         flags,
         group: Group::RateLimit,
-        since: "0.2.0",
+        since: "0.1.0",
         complexity: "O(1) amortised for each quota that applies",
         summary,
         subcommands: &[],
