@@ -98,7 +98,7 @@ impl Load {
     }
 
     pub(crate) fn run(&self, server: &Server) -> anyhow::Result<Outcome> {
-        let mut lines = self.open(server)?;
+        let mut lines = Self::open(server)?;
         let requests: Vec<Vec<u8>> = (0..USERS).map(|user| self.request(user)).collect();
         let clock = Clock::system();
         let began = clock.now();
@@ -145,7 +145,7 @@ impl Load {
         due >= LEFT_OUT && due.as_micros() < last_us
     }
 
-    fn open(&self, server: &Server) -> anyhow::Result<Vec<Line>> {
+    fn open(server: &Server) -> anyhow::Result<Vec<Line>> {
         let mut lines = Vec::new();
         for (number, tier) in Tier::ALL.into_iter().enumerate() {
             for _ in 0..CONNECTIONS_PER_TIER {
@@ -196,7 +196,7 @@ impl Line {
         is_counted: impl Fn(Timestamp) -> bool,
         outcome: &mut Outcome,
     ) -> anyhow::Result<()> {
-        let mut buffer = [0; 64 << 10];
+        let mut buffer = [0; 16 << 10];
         let read = match self.stream.read(&mut buffer) {
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),

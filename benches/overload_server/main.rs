@@ -56,6 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
+#[expect(clippy::print_stdout, reason = "the table is what this program is for")]
 fn run(args: &Args) -> anyhow::Result<()> {
     let mut page = String::from(
         "# A server that is asked for too much\n\nMade by `cargo bench --bench overload_server`. \
